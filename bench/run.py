@@ -20,6 +20,7 @@ import growth
 import measure
 import page
 import peers
+import read_rate
 import record_cost
 import report
 from measure import figures, ratio, row
@@ -345,6 +346,7 @@ SUITES = {
     'waits': suite_waits,
     'record': record_cost.suite_record,
     'compress': compress.suite_compress,
+    'reader': read_rate.suite_reader,
 }
 
 

@@ -17,7 +17,7 @@ import report
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUITES = ['enabled', 'peers', 'sizes', 'many', 'latency', 'delivery', 'memory', 'counters',
-          'lifecycle', 'recover', 'stacks', 'stall', 'listener', 'bytes', 'starts']
+          'lifecycle', 'recover', 'stacks', 'stall', 'listener', 'bytes', 'starts', 'reader']
 BUILD = sys.argv.pop(1)
 
 

@@ -111,6 +111,9 @@ class ViewTest(ToolTest):
         wrong = self.ask("events", 400, where="order ==")
         self.assertEqual(wrong["position"], 8)
 
+    def test_a_pipe_is_refused(self):
+        self.assertIn("requires a file", self.run_tool("view", "-", status=2)[1])
+
     def test_spans_equal_those_of_report(self):
         self.open(spans_trace())
         wanted = self.report("0.nettrace", "spans")

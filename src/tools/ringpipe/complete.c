@@ -80,7 +80,7 @@ static void offer_value(const struct rp_tool_command *command, const char *argum
 		offer_targets(*argument == 'N', begin);
 	else if (!strcmp(argument, "FILE"))
 		puts(":file");
-	else if (!strcmp(argument, "FORMAT"))
+	else if (!strncmp(argument, "FORMAT", strlen("FORMAT")))	/* also FORMAT|TIME */
 		offer_words(RP_FORMAT_WORDS, begin);
 	else if (!strcmp(argument, "GROUPS"))
 		offer_words(command->options & RP_OPTION_MACHINE ?

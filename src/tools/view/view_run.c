@@ -48,9 +48,16 @@ static int open_traces(struct rp_traces *view, const struct rp_tool_options *opt
 
 int rp_view_run(const struct rp_tool_options *options)
 {
-	struct rp_traces view = { .signal_fd = rp_signals_open() };
+	struct rp_traces view = { 0 };
 	int ret = -ENOMEM, status = RP_EXIT_FAILURE;
 
+	for (int i = 0; i < options->operand_count; i++) {
+		if (!strcmp(options->operands[i], "-")) {
+			rp_tool_error("view: reads the trace several times, so it requires a file");
+			return RP_EXIT_USAGE;
+		}
+	}
+	view.signal_fd = rp_signals_open();
 	if (view.signal_fd < 0) {
 		rp_tool_error("view: cannot wait for signals: %s", strerror(-view.signal_fd));
 		return RP_EXIT_FAILURE;
