@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: MIT
 """`ringpipe report FILE gc`, on handmade traces of a .NET runtime.
 
-Environment: DOTNET_TRACES, files of nettrace V4 that .NET runtimes wrote, between colons; optional.
+Environment: RINGPIPE_TEST_DATA, a folder with recordings of .NET runtimes; optional.
 """
 import collections
 import json
 import math
-import os
 import random
 import struct
 import unittest
+import zipfile
 
+import convert_test
 import nettrace
 import oracle
 from tool import ToolTest
@@ -128,14 +129,14 @@ class Gc(ToolTest):
         rows = self.report(trace.end())
         self.assertEqual(rows[0]["reasons"], {"other": 1})
 
+    @unittest.skipUnless(convert_test.RECORDINGS, "RINGPIPE_TEST_DATA has no recordings")
     def test_recordings_of_dotnet_have_the_collections_that_an_independent_reader_finds(self):
-        paths = [path for path in os.environ.get("DOTNET_TRACES", "").split(":") if path]
-        if not paths:
-            self.skipTest("DOTNET_TRACES names no recording of .NET")
-        for path in paths:
+        for path in convert_test.RECORDINGS:
             counts, lengths, sizes = collections.Counter(), [], (0, 0)
             begun = {}
-            trace = oracle.Trace(self.read(os.path.abspath(path)))
+            with zipfile.ZipFile(path) as archive:
+                data = archive.read(archive.namelist()[0])
+            trace = oracle.Trace(data)
             for event in trace.events:
                 # The runtime does not describe its fields, so these are bytes.
                 payload = event["fields"]
@@ -151,7 +152,7 @@ class Gc(ToolTest):
                     now = sum(struct.unpack_from("<8Q", payload)[::2])
                     now += struct.unpack_from("<Q", payload, 94)[0] if len(payload) > 94 else 0
                     sizes = now, max(now, sizes[1])
-            rows = {row["generation"]: row for row in self.report(self.read(path))}
+            rows = {row["generation"]: row for row in self.report(data)}
             if not counts:
                 self.assertEqual(rows, {})
                 continue
