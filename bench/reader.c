@@ -3,7 +3,7 @@
  * Measures how fast the library reads a trace.
  *
  *	reader FILE write EVENTS	writes a trace of three kinds of events from two threads
- *	reader FILE read		reads it in rounds, each after one that only reads the bytes
+ *	reader FILE read		reads it in rounds, after rounds that only read its bytes
  *
  * A reading takes each event with its type, times and ids, and adds up the first field.
  */

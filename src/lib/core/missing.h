@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Providers that a session requests but the process does not have. The session is checked one
- * second after rp_session_watch_missing(), or at its end, because executables and libraries
- * register their providers after this library is loaded.
+ * Finds providers that a session names but the process does not have. The check runs one second
+ * after rp_session_watch_missing(), or at the session's end if that is earlier. It does not run at
+ * once, because executables and libraries register their providers after this library is loaded.
  */
 #ifndef RP_CORE_MISSING_H
 #define RP_CORE_MISSING_H

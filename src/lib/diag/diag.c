@@ -169,9 +169,9 @@ void rp_diag_use_own_name(void)
 }
 
 /*
- * In a forked child, open everything here and not earlier, so that a child that execs leaves no
- * socket. Otherwise reopen what the host has closed: the host asks for the descriptor before it
- * polls.
+ * Called when a host that polls the server itself asks for the descriptor. In a forked child, open
+ * everything here and not earlier, so that a child that execs leaves no socket file. In other
+ * processes, reopen what the host has closed.
  */
 static void open_what_is_missing(void)
 {

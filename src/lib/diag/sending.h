@@ -27,9 +27,10 @@ struct rp_sending {
 };
 
 /*
- * Begin to send a snapshot over the connection: OK with the session's id and then the stream, or an
- * error reply. After success the sending owns the connection.
- * Return: RP_HRESULT_OK; FAIL: too many sendings are running, or the thread cannot be created.
+ * Start a thread that sends a snapshot over the connection: a reply of success with the session's
+ * id and then the stream, or an error reply.
+ * Return: RP_HRESULT_OK: the thread owns the connection; RP_HRESULT_FAIL: nothing was sent, because
+ * too many such threads run, or none can be created.
  */
 enum rp_hresult rp_sending_open(struct rp_sending sendings[RP_SENDINGS_MAX], uint64_t session_id,
 				int fd);

@@ -31,11 +31,11 @@
 #define PAYLOAD_BYTES (PATH_MAX + 256u)
 
 /*
- * A stack that was cut ends with RP_FRAME_CUT (ringpipe/types.h), an address at which nothing is
- * mapped. The rundown has a symbol for it, so that readers of the format show why the stack ends.
- * TraceEvent drops symbols without a mapping, so there is a mapping too; without a file, it belongs
- * to no module. The range is larger than one byte, because some readers look up the byte before a
- * return address. CUT_ID is the id of no other mapping or symbol.
+ * A stack that was cut ends with RP_FRAME_CUT (ringpipe/types.h), an address in the first page,
+ * where nothing is mapped. The rundown has a symbol for it, so that viewers show why a stack ends.
+ * TraceEvent drops symbols outside of all mappings, so the rundown also has a mapping for it, which
+ * has no file. The range begins below RP_FRAME_CUT, because some readers look up the byte before a
+ * return address. Only this mapping and this symbol have the id CUT_ID.
  */
 #define CUT_NAME "[cut: unwind rules not cached yet]"
 #define CUT_START (RP_FRAME_CUT & ~0xffu)

@@ -235,9 +235,9 @@ bool take_registers(struct rp_registers *ret_registers)
 }
 
 /*
- * Step from the code to which a signal handler returns, to the code that the signal interrupted.
- * The stack pointer points to the ucontext that the kernel saved. The interrupted code may have
- * used another stack.
+ * Step from the signal trampoline, to which a handler returns, to the code that the signal
+ * interrupted. In the trampoline, the stack pointer points to the ucontext that the kernel saved.
+ * The interrupted code may be on another stack (sigaltstack(2)).
  */
 static bool step_signal(struct frame_walk *walk)
 {

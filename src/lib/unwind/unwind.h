@@ -89,10 +89,10 @@ int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
 unsigned int rp_unwind_cache_fill(void);
 
 /*
- * As rp_unwind(), for another thread of this process of which only these two registers are known.
- * If the rules of a function need its frame pointer, and no inner frame saved it, the function
- * searches the stack for the return address of a call to that function. The result is correct only
- * if the thread sleeps during the whole call.
+ * As rp_unwind(), for another thread of this process, of which only the stack pointer and the
+ * instruction pointer are known. If a function's unwind rules need a frame pointer that no inner
+ * frame saved, the unwinder searches the stack for the return address of a call to that function.
+ * The result is correct only if the thread sleeps until the unwinder returns.
  *
  * Context: any thread.
  */

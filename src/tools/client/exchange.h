@@ -43,9 +43,9 @@ void rp_exchange_end(struct rp_exchange *exchange);
 int rp_exchange_step(struct rp_exchange *exchange);
 
 /*
- * Return: the descriptor to poll. It is negative if there is none, because the queue of the peer's
- * socket is full, the peer does not listen yet, or it has not connected to the port again: step
- * again after RP_EXCHANGE_RETRY_MS.
+ * Return: the descriptor to poll; negative if there is none now, because the queue of the peer's
+ * socket is full, or the peer does not listen yet, or has not reconnected to the port. Then call
+ * rp_exchange_step() again after RP_EXCHANGE_RETRY_MS.
  */
 #define RP_EXCHANGE_RETRY_MS 10
 struct pollfd rp_exchange_poll(const struct rp_exchange *exchange);

@@ -65,9 +65,9 @@ enum rp_proc_code {
 enum rp_proc_code rp_proc_code(pid_t pid);
 
 /*
- * Call `visit` with the absolute path of each socket bound in the process's network namespace. For
- * pid 0, and if that namespace may not be read, this process's own is used. Return: 0, or the first
- * other result of `visit`.
+ * Call `visit` with each absolute path to which a Unix socket in the network namespace of process
+ * `pid` is bound. If `pid` is 0 or its namespace cannot be read, use the caller's namespace.
+ * Return: 0, or the first nonzero result of `visit`, which ends the calls.
  */
 int rp_proc_sockets(pid_t pid, int (*visit)(const char *path, void *data), void *data);
 

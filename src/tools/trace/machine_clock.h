@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The clocks of a machine. All times of a trace are those of CLOCK_MONOTONIC, which begins with the
- * machine's boot. Readings of CLOCK_REALTIME next to it relate it to the clocks of other machines.
- * Both clocks run at the rate that NTP sets, and only a step of CLOCK_REALTIME separates them.
+ * machine's boot. Readings of both CLOCK_MONOTONIC and CLOCK_REALTIME relate it to the clocks of
+ * other machines. NTP changes the rate of both alike, so their difference changes only when
+ * CLOCK_REALTIME is set or the machine is suspended.
  */
 #ifndef RP_TOOL_MACHINE_CLOCK_H
 #define RP_TOOL_MACHINE_CLOCK_H

@@ -22,6 +22,7 @@
 #define PROCESSES_MAX (1u << 20)
 #define ALL_MAPPINGS_MAX (4u << 20)
 #define OUTPUT_BYTES (1u << 20)
+#define LOST_MAX (1ull << 40)		/* a damaged record may state any number */
 #define KERNEL_START 0xffff800000000000ull
 #define CONTEXT_MAX 4095u		/* frames from -4095 on are marks of contexts */
 #define MMAP2_FIELDS 32u		/* of a MMAP2 between the offset and the path */
@@ -415,9 +416,9 @@ static void count_lost(struct perf_copy *conversion, struct rp_cursor *cursor, b
 
 	if (has_id && rp_cursor_u64(cursor, &lost))
 		return;
-	if (rp_cursor_u64(cursor, &lost) ||
-	    __builtin_add_overflow(conversion->lost, lost, &conversion->lost))
-		return;
+	if (rp_cursor_u64(cursor, &lost) == 0)
+		conversion->lost = lost < LOST_MAX - conversion->lost ? conversion->lost + lost :
+									LOST_MAX;
 }
 
 static int take_record(struct perf_copy *conversion, const struct rp_perf_entry *record)

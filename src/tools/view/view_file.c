@@ -76,7 +76,8 @@ static int record(struct recording_of_view *recording, const char *what,
 		recording->is_full = true;
 		return 0;
 	}
-	rp_out_text(&recording->answers, recording->has_answers ? "," : "");
+	if (recording->has_answers)
+		rp_out_char(&recording->answers, ',');
 	recording->has_answers = true;
 	rp_json_out_utf8(&recording->answers, (const uint8_t *)recording->key.buffer,
 			 recording->key.used);
