@@ -187,7 +187,7 @@ int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp
 	if (def->limit) {
 		def->limit->def = def;
 		cds_list_add_tail(&def->limit->node, &rp_core.limits);
-		rp_core.limit_count++;
+		rp_store_relaxed(&rp_core.limit_count, rp_core.limit_count + 1);
 	}
 	def->refs = 1;
 	rp_chains_add(&rp_core.definitions, &def->chain, hash);

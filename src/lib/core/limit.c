@@ -43,7 +43,7 @@ void rp_limit_destroy(struct rp_limit *limit)
 		return;
 	if (!cds_list_empty(&limit->node)) {
 		cds_list_del(&limit->node);
-		rp_core.limit_count--;
+		rp_store_relaxed(&rp_core.limit_count, rp_core.limit_count - 1);
 	}
 	free(limit);
 }
