@@ -32,7 +32,8 @@ def record_shop(build, path, seconds):
 
 def cpu_ns(command):
     """Run a program. Return its CPU time."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=PLAIN)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               env=PLAIN)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
