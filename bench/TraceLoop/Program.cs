@@ -12,19 +12,20 @@ while (Console.ReadLine() is { } path)
 {
 	using var process = Process.GetCurrentProcess();
 	var begun = process.TotalProcessorTime;
-	long events = 0, sum = 0;
+	long events = 0;
+	double sum = 0;
 
 	using (var source = new EventPipeEventSource(path))
 	{
 		source.AllEvents += data =>
 		{
 			events++;
-			sum += data.TimeStampQPC + data.ThreadID + (int)data.ID;
+			sum += data.TimeStampRelativeMSec + data.ThreadID + (int)data.ID;
 		};
 		source.Process();
 	}
 	process.Refresh();
 	var used = process.TotalProcessorTime - begun;
-	Console.WriteLine($"{events} {used.TotalNanoseconds / Math.Max(1, events):F3} {sum & 1}");
+	Console.WriteLine($"{events} {used.TotalNanoseconds / Math.Max(1, events):F3} {sum > 0}");
 	Console.Out.Flush();
 }
