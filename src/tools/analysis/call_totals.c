@@ -203,3 +203,58 @@ int rp_call_tree_edges(const struct rp_call_tree *tree, struct rp_call_edge **re
 	*ret_count = edges.count;
 	return 0;
 }
+
+uint64_t rp_call_weight_count(const struct rp_call_weight *weight)
+{
+	return weight->count;
+}
+
+uint64_t rp_call_weight_time(const struct rp_call_weight *weight)
+{
+	return weight->time_ns;
+}
+
+static int compare_texts(const char *a, const char *b)
+{
+	return !a || !b ? !a - !b : strcmp(a, b);
+}
+
+int rp_call_function_compare(const struct rp_call_tree *tree, uint32_t left, uint32_t right)
+{
+	const struct rp_call_function *functions = tree->functions;
+	int order;
+
+	if (left == RP_CALL_NONE || right == RP_CALL_NONE)
+		return (left == RP_CALL_NONE) - (right == RP_CALL_NONE);
+	order = compare_texts(functions[left].name, functions[right].name);
+	return order ? order : compare_texts(functions[left].file, functions[right].file);
+}
+
+struct order_of_totals {
+	const struct rp_call_tree *tree;
+	rp_call_value value;
+};
+
+static int compare_totals(const void *left, const void *right, void *data)
+{
+	const struct order_of_totals *order = data;
+	const struct rp_call_total *a = left, *b = right;
+	uint64_t values[] = { order->value(&a->exclusive), order->value(&b->exclusive) };
+
+	if (values[0] == values[1]) {
+		values[0] = order->value(&a->inclusive);
+		values[1] = order->value(&b->inclusive);
+	}
+	if (values[0] != values[1])
+		return values[0] < values[1] ? 1 : -1;
+	return rp_call_function_compare(order->tree, a->function, b->function);
+}
+
+void rp_call_totals_sort(const struct rp_call_tree *tree, struct rp_call_total *totals,
+			 size_t count, rp_call_value value)
+{
+	struct order_of_totals order = { .tree = tree, .value = value };
+
+	if (count)
+		qsort_r(totals, count, sizeof(*totals), compare_totals, &order);
+}

@@ -126,6 +126,19 @@ void rp_call_tree_finish(struct rp_call_tree *tree);
  */
 int rp_call_tree_totals(const struct rp_call_tree *tree, uint32_t group,
 			struct rp_call_total **ret_totals, size_t *ret_count);
+/* Return: the number of a weight that a report shows: of samples, or of nanoseconds. */
+typedef uint64_t (*rp_call_value)(const struct rp_call_weight *weight);
+uint64_t rp_call_weight_count(const struct rp_call_weight *weight);
+uint64_t rp_call_weight_time(const struct rp_call_weight *weight);
+
+/*
+ * Compare functions by their names and files, since their numbers follow the order of the trace.
+ * RP_CALL_NONE is the last. Return: as strcmp(3).
+ */
+int rp_call_function_compare(const struct rp_call_tree *tree, uint32_t left, uint32_t right);
+/* Sort rows, the largest first: by the exclusive and then the inclusive value. */
+void rp_call_totals_sort(const struct rp_call_tree *tree, struct rp_call_total *totals,
+			 size_t count, rp_call_value value);
 /* Make the rows of callers and callees, in no order, for free(). Return: 0; -ENOMEM. */
 int rp_call_tree_edges(const struct rp_call_tree *tree, struct rp_call_edge **ret_edges,
 		       size_t *ret_count);

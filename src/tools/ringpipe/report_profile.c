@@ -14,21 +14,10 @@
 #define RELATED_MAX 5u			/* callers and callees of a function in JSON and CSV */
 #define GROUP_FUNCTIONS_MAX 3u		/* functions of a process or thread */
 
-/* The weights of two rows, of which a report shows one. */
-static uint64_t samples_of(const struct rp_call_weight *weight)
-{
-	return weight->count;
-}
-
-static uint64_t time_of(const struct rp_call_weight *weight)
-{
-	return weight->time_ns;
-}
-
 struct profile_view {
 	const struct rp_report *report;
 	struct rp_profile profile;
-	uint64_t (*value)(const struct rp_call_weight *weight);
+	rp_call_value value;
 	bool is_time;
 	struct rp_call_edge *edges;
 	size_t edge_count;
@@ -40,34 +29,6 @@ static int compare_values(uint64_t a, uint64_t b)
 	return (a < b) - (a > b);
 }
 
-static int compare_texts(const char *a, const char *b)
-{
-	return !a || !b ? !a - !b : strcmp(a, b);
-}
-
-/* Numbers of functions follow the order of the trace; names make equal rows stable. */
-static int compare_functions(const struct profile_view *view, uint32_t left, uint32_t right)
-{
-	const struct rp_call_function *functions = view->profile.tree.functions;
-	int order;
-
-	if (left == RP_CALL_NONE || right == RP_CALL_NONE)
-		return (left == RP_CALL_NONE) - (right == RP_CALL_NONE);
-	order = compare_texts(functions[left].name, functions[right].name);
-	return order ? order : compare_texts(functions[left].file, functions[right].file);
-}
-
-static int by_exclusive(const void *left, const void *right, void *data)
-{
-	const struct profile_view *view = data;
-	const struct rp_call_total *a = left, *b = right;
-	int order = compare_values(view->value(&a->exclusive), view->value(&b->exclusive));
-
-	if (!order)
-		order = compare_values(view->value(&a->inclusive), view->value(&b->inclusive));
-	return order ? order : compare_functions(view, a->function, b->function);
-}
-
 static int by_weight(const void *left, const void *right, void *data)
 {
 	const struct profile_view *view = data;
@@ -75,8 +36,8 @@ static int by_weight(const void *left, const void *right, void *data)
 	int order = compare_values(view->value(&a->weight), view->value(&b->weight));
 
 	if (!order)
-		order = compare_functions(view, a->caller, b->caller);
-	return order ? order : compare_functions(view, a->callee, b->callee);
+		order = rp_call_function_compare(&view->profile.tree, a->caller, b->caller);
+	return order ? order : rp_call_function_compare(&view->profile.tree, a->callee, b->callee);
 }
 
 static int by_group(const void *left, const void *right, void *data)
@@ -203,8 +164,7 @@ static int add_functions(struct profile_view *view, struct rp_rows *rows)
 		  COUNT(time_columns));
 	if (ret)
 		return ret;
-	if (count)
-		qsort_r(totals, count, sizeof(*totals), by_exclusive, view);
+	rp_call_totals_sort(&view->profile.tree, totals, count, view->value);
 	for (size_t i = 0; i < count && i < top_of(view); i++) {
 		const struct rp_call_total *total = &totals[i];
 
@@ -278,9 +238,8 @@ static int add_group(struct profile_view *view, struct rp_rows *rows,
 
 	if (ret)
 		return ret;
-	if (count)
-		qsort_r(totals, count, sizeof(*totals), by_exclusive, view);
-	else
+	rp_call_totals_sort(&view->profile.tree, totals, count, view->value);
+	if (!count)
 		add_group_row(view, rows, group, NULL);
 	for (size_t i = 0; i < count && i < GROUP_FUNCTIONS_MAX; i++) {
 		if (i == 0 || view->value(&totals[i].exclusive))
@@ -383,8 +342,7 @@ static int add_one_function(struct profile_view *view, struct rp_rows *rows)
 		  COUNT(relation_times));
 	if (ret)
 		return ret;
-	if (count)
-		qsort_r(totals, count, sizeof(*totals), by_exclusive, view);
+	rp_call_totals_sort(&view->profile.tree, totals, count, view->value);
 	for (size_t i = 0; i < count; i++) {
 		const struct rp_call_total *total = &totals[i];
 
@@ -458,7 +416,8 @@ static int run(const struct rp_report *report, bool is_time)
 	};
 	const struct rp_tool_options *options = report->options;
 	struct profile_view view = {
-		.report = report, .value = is_time ? time_of : samples_of, .is_time = is_time,
+		.report = report, .is_time = is_time,
+		.value = is_time ? rp_call_weight_time : rp_call_weight_count,
 	};
 	int status;
 

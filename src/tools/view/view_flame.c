@@ -264,34 +264,6 @@ enum rp_view_status rp_view_answer_flame(const struct rp_view_question *question
 	return ret ? rp_view_refuse(out, RP_VIEW_FAILED, "There is no memory.") : RP_VIEW_OK;
 }
 
-static int compare_values(uint64_t a, uint64_t b)
-{
-	return (a < b) - (a > b);
-}
-
-static int compare_texts(const char *a, const char *b)
-{
-	return !a || !b ? !a - !b : strcmp(a, b);
-}
-
-/* In the order of `ringpipe report cpu`. */
-static int compare_totals(const void *left, const void *right, void *data)
-{
-	const struct selected_stacks *stacks = data;
-	const struct rp_call_function *functions = stacks->tree.functions;
-	const struct rp_call_total *a = left, *b = right;
-	int order = compare_values(value_of(stacks, &a->exclusive),
-				   value_of(stacks, &b->exclusive));
-
-	if (!order)
-		order = compare_values(value_of(stacks, &a->inclusive),
-				       value_of(stacks, &b->inclusive));
-	if (!order)
-		order = compare_texts(functions[a->function].name, functions[b->function].name);
-	return order ? order : compare_texts(functions[a->function].file,
-					     functions[b->function].file);
-}
-
 static int put_functions(struct selected_stacks *stacks, struct rp_format_out *out)
 {
 	struct rp_call_total *totals;
@@ -301,8 +273,8 @@ static int put_functions(struct selected_stacks *stacks, struct rp_format_out *o
 
 	if (ret)
 		return ret;
-	if (count)
-		qsort_r(totals, count, sizeof(*totals), compare_totals, stacks);
+	rp_call_totals_sort(&stacks->tree, totals, count,
+			    stacks->is_time ? rp_call_weight_time : rp_call_weight_count);
 	rp_out_text(out, "{\"total\":");
 	rp_json_out_u64(out, value_of(stacks, &stacks->tree.weight));
 	rp_out_text(out, ",\"functions\":[");
