@@ -228,6 +228,16 @@ void rp_rows_add_u64(struct rp_rows *rows, uint64_t value)
 	rp_rows_add(rows, json_object_new_uint64(value), NULL);
 }
 
+void rp_rows_add_duration(struct rp_rows *rows, uint64_t ns, bool is_known)
+{
+	char text[RP_TEXT_MAX];
+
+	if (is_known)
+		rp_rows_add(rows, json_object_new_uint64(ns), rp_text_short_time(ns, text));
+	else
+		rp_rows_add(rows, NULL, NULL);
+}
+
 void rp_rows_addf(struct rp_rows *rows, struct json_object *value, const char *format, ...)
 {
 	char *text = NULL;

@@ -56,6 +56,8 @@ void rp_rows_add(struct rp_rows *rows, struct json_object *value, const char *te
 /* Add a string; NULL is null. */
 void rp_rows_add_string(struct rp_rows *rows, const char *value);
 void rp_rows_add_u64(struct rp_rows *rows, uint64_t value);
+/* Add a duration, or null if it is not known. */
+void rp_rows_add_duration(struct rp_rows *rows, uint64_t ns, bool is_known);
 /* Add a value; text shows it formatted by `format`. */
 void rp_rows_addf(struct rp_rows *rows, struct json_object *value, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -103,16 +103,6 @@ static void add_count(struct rp_rows *out, uint64_t count)
 	rp_rows_add(out, json_object_new_uint64(count), rp_text_count(count, text));
 }
 
-static void add_time(struct rp_rows *out, uint64_t ns, bool is_known)
-{
-	char text[RP_TEXT_MAX];
-
-	if (is_known)
-		rp_rows_add(out, json_object_new_uint64(ns), rp_text_short_time(ns, text));
-	else
-		rp_rows_add(out, NULL, NULL);
-}
-
 static void add_bytes(struct rp_rows *out, uint64_t bytes, bool is_known)
 {
 	char text[RP_TEXT_MAX];
@@ -158,10 +148,12 @@ static void add_row(struct rp_rows *out, const struct rp_gc_process *process, co
 		for (unsigned int i = 0; i < 4; i++)
 			rp_rows_add(out, NULL, NULL);
 	}
-	add_time(out, has_pauses ? rp_latency_percentile(&sum->pauses, 0.5) : 0, has_pauses);
-	add_time(out, has_pauses ? rp_latency_percentile(&sum->pauses, 0.99) : 0, has_pauses);
-	add_time(out, has_pauses ? sum->pauses.max_ns : 0, has_pauses);
-	add_time(out, has_pauses ? sum->pauses.total_ns : 0, has_pauses);
+	rp_rows_add_duration(out, has_pauses ? rp_latency_percentile(&sum->pauses, 0.5) : 0,
+			     has_pauses);
+	rp_rows_add_duration(out, has_pauses ? rp_latency_percentile(&sum->pauses, 0.99) : 0,
+			     has_pauses);
+	rp_rows_add_duration(out, has_pauses ? sum->pauses.max_ns : 0, has_pauses);
+	rp_rows_add_duration(out, has_pauses ? sum->pauses.total_ns : 0, has_pauses);
 	add_bytes(out, last, process->heap_count);
 	add_bytes(out, max, process->heap_count);
 	if (sum)
@@ -239,7 +231,7 @@ static int print_slowest(struct gc_report *gc)
 		const struct rp_gc_collection *collection = &pause->collection;
 		const bool is_known = collection->is_known;
 
-		add_time(&out, length_of(pause), true);
+		rp_rows_add_duration(&out, length_of(pause), true);
 		rp_rows_addf(&out, json_object_new_int64(pause->start_ns), "%.6f s",
 			     (double)pause->start_ns / 1e9);
 		rp_rows_add_u64(&out, pause->process);

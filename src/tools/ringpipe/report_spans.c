@@ -70,16 +70,6 @@ static int read_spans(struct span_report *spans)
 	return ret;
 }
 
-static void add_time(struct rp_rows *out, uint64_t ns, bool is_known)
-{
-	char text[RP_TEXT_MAX];
-
-	if (is_known)
-		rp_rows_add(out, json_object_new_uint64(ns), rp_text_short_time(ns, text));
-	else
-		rp_rows_add(out, NULL, NULL);
-}
-
 static void add_name(struct rp_rows *out, const struct rp_span_name *name)
 {
 	char *joined = NULL;
@@ -127,9 +117,10 @@ static int print_names(struct span_report *spans)
 								  (double)period) : NULL,
 			    rp_text_rate(count, period, text));
 		for (size_t j = 0; j < sizeof(shares) / sizeof(shares[0]); j++)
-			add_time(&out, rp_latency_percentile(&row->latency, shares[j]), count);
-		add_time(&out, row->latency.max_ns, count);
-		add_time(&out, row->latency.total_ns, count);
+			rp_rows_add_duration(&out, rp_latency_percentile(&row->latency, shares[j]),
+					     count);
+		rp_rows_add_duration(&out, row->latency.max_ns, count);
+		rp_rows_add_duration(&out, row->latency.total_ns, count);
 		rp_rows_add_u64(&out, row->errors);
 		rp_rows_add_u64(&out, row->open);
 	}
@@ -171,7 +162,7 @@ static int print_slowest(struct span_report *spans)
 		const struct rp_trace_span *span = &spans->slowest.spans[i];
 		char activity[RP_GUID_TEXT], parent[RP_GUID_TEXT], span_id[17];
 
-		add_time(&out, rp_span_duration(span), true);
+		rp_rows_add_duration(&out, rp_span_duration(span), true);
 		add_name(&out, span->name);
 		rp_rows_addf(&out, json_object_new_int64(span->start_ns), "%.6f s",
 			     (double)span->start_ns / 1e9);
