@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Asks the server, or the answers that are recorded in an offline page.
+import { query } from './query.js';
 import { Recorded } from './recorded.js';
 
 const CACHE_ENTRIES = 48;
@@ -11,19 +12,6 @@ export class ApiError extends Error {
     super(message);
     this.position = position;
   }
-}
-
-/**
- * Returns the query as the offline page stores it: parameters sorted, absent ones left out.
- * @param {string} path
- * @param {Record<string, any>} parameters
- */
-export function query(path, parameters) {
-  const parts = Object.keys(parameters).sort()
-    .filter((name) => parameters[name] !== null && parameters[name] !== undefined &&
-      parameters[name] !== '')
-    .map((name) => `${encodeURIComponent(name)}=${encodeURIComponent(parameters[name])}`);
-  return parts.length > 0 ? `${path}?${parts.join('&')}` : path;
 }
 
 /** The least recently used answers go first, by number and by size. */

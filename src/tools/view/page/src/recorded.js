@@ -2,16 +2,10 @@
 // The offline page: answers come from what `ringpipe view --html` recorded. A time range is
 // widened to the smallest recorded range that contains it.
 
+import { query } from './query.js';
+
 const MAX_RESULTS = 200;
 const PAGE = 200;
-
-function encode(path, parameters) {
-  const parts = Object.keys(parameters).sort()
-    .filter((name) => parameters[name] !== null && parameters[name] !== undefined &&
-      parameters[name] !== '')
-    .map((name) => `${encodeURIComponent(name)}=${encodeURIComponent(parameters[name])}`);
-  return parts.length > 0 ? `${path}?${parts.join('&')}` : path;
-}
 
 export class Recorded {
   /** @param {string} text @returns {Recorded} */
@@ -48,14 +42,14 @@ export class Recorded {
   find(path, parameters) {
     const { from, to, ...rest } = parameters;
     for (const range of this.around(rest.trace ?? 0, from, to)) {
-      const exact = this.get(encode(path, { ...rest, from: range[0], to: range[1] }));
+      const exact = this.get(query(path, { ...rest, from: range[0], to: range[1] }));
       if (exact) {
         return exact;
       }
     }
     // Nothing is recorded for single threads: the answer for all of them is the nearest.
     const { pid, tid, ...wider } = parameters;
-    return pid || tid ? this.find(path, wider) : this.get(encode(path, rest));
+    return pid || tid ? this.find(path, wider) : this.get(query(path, rest));
   }
 
   get(key) {
@@ -65,7 +59,7 @@ export class Recorded {
   /** Returns the range whose numbers the panes show for a selection. */
   snap(trace, from, to) {
     for (const range of this.around(trace, from, to)) {
-      if (this.get(encode('spans', { trace, from: range[0], to: range[1] }))) {
+      if (this.get(query('spans', { trace, from: range[0], to: range[1] }))) {
         return range;
       }
     }
@@ -99,7 +93,7 @@ export class Recorded {
         this.find(path, { ...parameters, provider: null });
       break;
     case 'explain':
-      found = parameters.key && this.get(encode(path, { trace, key: parameters.key }));
+      found = parameters.key && this.get(query(path, { trace, key: parameters.key }));
       break;
     case 'instances':
       return this.instances(parameters);
