@@ -438,17 +438,10 @@ static int put_span(const struct rp_track_span *passed, void *data)
 	return ret ? ret : add_marker(firefox, &marker, span->name->name);
 }
 
-/* The parent's activity is a flow id of the child. */
-static int put_flow(const struct rp_track_flow *flow, void *data)
-{
-	(void)flow;
-	(void)data;
-	return 0;
-}
-
+/* A flow needs no call: the parent's activity is a flow id of the child. */
 static const struct rp_track_calls calls = {
 	.process = put_process, .thread = put_thread, .start = keep_start, .span = put_span,
-	.flow = put_flow, .instant = put_instant,
+	.instant = put_instant,
 };
 
 static void close_firefox(void *state)

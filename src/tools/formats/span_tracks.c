@@ -357,7 +357,7 @@ static int follow_parent(struct rp_span_tracks *tracks, const struct rp_guid *pa
 		.number = ++tracks->flow_count, .time_ns = tracks->event->time_ns,
 		.from = open->track, .to = tracks->track,
 	};
-	return tracks->calls->flow(&flow, tracks->data);
+	return tracks->calls->flow ? tracks->calls->flow(&flow, tracks->data) : 0;
 }
 
 static int start(struct rp_trace_span *span, void *data)

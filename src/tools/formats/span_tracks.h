@@ -68,6 +68,7 @@ struct rp_track_calls {
 	int (*start)(const struct rp_reader_event *event, const char **ret_text, size_t *ret_bytes,
 		     void *data);
 	int (*span)(const struct rp_track_span *span, void *data);
+	/* From the parent's track; or NULL. */
 	int (*flow)(const struct rp_track_flow *flow, void *data);
 	/* An event that is no part of a span, or the start of one whose text is not kept. */
 	int (*instant)(const struct rp_reader_event *event, struct rp_thread_track *track,
