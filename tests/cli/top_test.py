@@ -23,20 +23,13 @@ except ImportError:
 
 import nettrace
 from server import UNKNOWN_COMMAND, error, ok
-from tool import PATIENCE, ToolTest
+from tool import PATIENCE
+from written import WrittenTest
 
-HOST = os.environ.get("HOST", "")
 PRECISION = 0.004   # of percentiles
 
 
-class TopTest(ToolTest):
-    def start_host(self):
-        host = self.host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            env=self.environment, cwd=self.directory)
-        self.addCleanup(self.reap, host)
-        self.assertEqual(int(host.stdout.readline()), host.pid)
-        self.wait_for_port(host.pid)
-
+class TopTest(WrittenTest):
     def work(self, count, microseconds):
         """Return the bounds of the time of each span, which have ended."""
         self.host.stdin.write(f"{count} {microseconds}\n".encode())
