@@ -73,7 +73,7 @@ const actions = {
     await page.evaluate(async () => {
       const { frames, timeline, work } = window.ringpipeView;
       frames.length = 0;
-      window.mostShapes = 0;
+      window.mostRows = 0;
       for (let i = 0; i < 120; i++) {
         if (i % 4 === 3) {
           timeline.zoom(i % 8 === 3 ? 0.6 : 1.5);
@@ -83,13 +83,13 @@ const actions = {
         await new Promise((resolve) => {
           requestAnimationFrame(resolve);
         });
-        window.mostShapes = Math.max(window.mostShapes, work.shapes);
+        window.mostRows = Math.max(window.mostRows, work.rows);
       }
     });
     return page.evaluate(() => {
       const sorted = [...window.ringpipeView.frames].sort((a, b) => a - b);
       return { frames: sorted.length, p95_ms: sorted[Math.floor(sorted.length * 0.95)] ?? null,
-        most_shapes: window.mostShapes };
+        most_rows: window.mostRows };
     });
   },
   shot: (path) => page.screenshot({ path }),

@@ -129,8 +129,8 @@ class PageTest(ToolTest):
         moved = seen["results"][0]
         print(f"# figure: p95 of {moved['frames']} frames: {moved['p95_ms']:.1f} ms")
         self.assertGreater(moved["frames"], 60)
-        # 200 rows of threads, of which about a dozen are visible at a width of 1,072 pixels.
-        self.assertLess(moved["most_shapes"], 15 * 4 * 1072)
+        # Of 200 rows of threads, about a dozen are visible.
+        self.assertIn(moved["most_rows"], range(5, 40))
 
 
 if __name__ == "__main__":
