@@ -129,7 +129,8 @@ class Blocks(TopTest):
             with self.subTest(how=end):
                 self.start_host()
                 top = self.start_top("--format", "json")
-                self.work(5, 10)
+                # A block shows that the answer of the process has arrived at the tool.
+                top.stdout.readline()
                 if end == "ends":
                     self.host.stdin.close()
                     self.host.stdin = None
