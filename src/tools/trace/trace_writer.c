@@ -6,6 +6,7 @@
 
 #include "nettrace/convert.h"
 #include "nettrace/encoder_parts.h"
+#include "nettrace/thread_rows.h"
 
 #define BLOCK_BYTES (96u << 10)
 #define CONTENT_BYTES (512u << 10)	/* a block of stacks or labels is closed at this size */
@@ -38,21 +39,19 @@ static int put_row(struct rp_trace_writer *writer, uint64_t process, uint64_t th
 		   const char *name)
 {
 	const size_t name_bytes = strnlen(name, UINT16_MAX / 2);
-	uint8_t row[64], *p = row;
+	uint8_t row[RP_THREAD_ROW_BYTES], head[8], *p = head;
+	const size_t row_bytes = rp_thread_row_put(row, writer->next_index, process, thread);
 	uint16_t size;
 
-	p = rp_wire_varint_put(p, writer->next_index);
-	*p++ = RP_THREAD_PROCESS;
-	p = rp_wire_varint_put(p, process);
-	*p++ = RP_THREAD_ID;
-	p = rp_wire_varint_put(p, thread);
 	if (name_bytes) {
 		*p++ = RP_THREAD_NAME;
 		p = rp_wire_varint_put(p, name_bytes);
 	}
-	size = (uint16_t)(p - row + (ptrdiff_t)name_bytes);
-	rp_outbuf_put(&writer->thread_rows, &size, sizeof(size));
-	rp_outbuf_put(&writer->thread_rows, row, (size_t)(p - row));
+	memcpy(&size, row, sizeof(size));
+	size = (uint16_t)(size + (p - head) + (ptrdiff_t)name_bytes);
+	memcpy(row, &size, sizeof(size));
+	rp_outbuf_put(&writer->thread_rows, row, row_bytes);
+	rp_outbuf_put(&writer->thread_rows, head, (size_t)(p - head));
 	rp_outbuf_put(&writer->thread_rows, name, name_bytes);
 	writer->next_index++;
 	return writer->thread_rows.failed ? -ENOMEM : 0;
