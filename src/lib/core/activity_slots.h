@@ -25,8 +25,8 @@ struct rp_activity_block {
 extern uint32_t rp_activity_block_count;
 
 /*
- * Seed the ids that rp_activity_generate() returns. A forked child calls it again; its thread keeps
- * its ids under its new thread id.
+ * Seed the ids that rp_activity_generate() returns. A forked child calls this function again; the
+ * child's thread keeps the ids that are set in it, although its thread id changes.
  */
 void rp_activity_init(void);
 

@@ -3,9 +3,10 @@
  * Snapshots of overwriting sessions.
  *
  * The thread that takes a snapshot makes a sequence point of its own: it reads the clock (T),
- * executes a membarrier, and waits for each held fallback lock. It then copies the rings
- * (rp_ring_copy()). If writers meanwhile overwrote so much that the copies have no common window up
- * to T, it begins again with a new T, up to TRIES times. Last, it copies the rings of state events.
+ * executes a membarrier, and waits until each fallback lock that is held is released. It then
+ * copies the rings (rp_ring_copy()). If writers meanwhile overwrote so much that the copies have no
+ * common window up to T, the thread begins again with a new T, up to TRIES times. Last, it copies
+ * the rings of state events.
  *
  * `copy` is a private struct rp_session with the copies as its rings. It is not in
  * rp_core.sessions. The functions that the drain thread uses for sessions merge its events up to T

@@ -24,7 +24,7 @@ struct rp_flight_trial {
 /*
  * Wait until the recorder has overwritten events, or holds the whole window.
  *
- * `ret_window_ms`: the time that it holds.
+ * `ret_window_ms`: how long ago the oldest event that the recorder holds was written.
  * Return: the megabytes that the window needs, with a quarter to spare, or `buffer_mb` if that is
  * enough; -EINTR: SIGINT or SIGTERM arrived; -errno, reported.
  */

@@ -365,7 +365,7 @@ static uint64_t limit_to_progress(const struct rp_trace_merge *merge, uint64_t l
 	return limit_ns;
 }
 
-/* Give the blocks of the files back that have been read; some file systems cannot do that. */
+/* Free the disk blocks of what has been read; some file systems cannot do that. */
 static void release(struct rp_merge_strand *strand)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
