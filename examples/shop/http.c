@@ -23,8 +23,8 @@
 #include "supplier.h"
 
 /*
- * A request in progress. While it waits, its thread serves other requests, so the activity is stored
- * here and not in the thread.
+ * A request in progress. While it waits, its thread serves other requests, so the activity is
+ * stored here and not in the thread.
  */
 struct request {
 	struct rp_activity activity;	/* its id is the trace's, so every event has it */
