@@ -114,7 +114,9 @@ class StackFormats(ToolTest):
         for form in "folded", "speedscope", "pprof":
             out, _ = self.convert(form, nettrace.sample())
             if form == "speedscope":
-                self.assertEqual(json.loads(out)["profiles"], [])
+                profile, = json.loads(out)["profiles"]
+                self.assertEqual((profile["samples"], profile["weights"], profile["endValue"]),
+                                 ([], [], 0))
             trace, _ = self.random_samples()
             out, said = self.convert(form, trace[:-1] + b"\5\5", status=1)
             self.assertIn("has the events before that", said)

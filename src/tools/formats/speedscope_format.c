@@ -52,15 +52,12 @@ static void put_stack(struct rp_stack_samples *samples, uint32_t node)
 	rp_out_char(samples->out, ']');
 }
 
-/* Write the samples from `first` to before `end`, which are those of one thread. */
-static void put_profile(struct rp_stack_samples *samples, size_t first, size_t end)
+/* Write the samples from `first` to before `end` as one profile. */
+static void put_profile(struct rp_stack_samples *samples, const char *title, size_t first,
+			size_t end)
 {
-	const struct rp_call_group *group =
-		&samples->profile.tree.groups[samples->rows[first].group];
 	struct rp_format_out *out = samples->out;
-	char title[TITLE_BYTES];
 
-	rp_stack_samples_title(samples, group, true, title, sizeof(title));
 	rp_out_text(out, "{\"type\":\"sampled\",\"name\":");
 	rp_json_out_text(out, title);
 	rp_out_text(out, ",\"unit\":\"none\",\"startValue\":0,\"endValue\":");
@@ -75,6 +72,17 @@ static void put_profile(struct rp_stack_samples *samples, size_t first, size_t e
 	for (size_t i = first; i < end; i++)
 		rp_out_text(out, i > first ? ",1" : "1");
 	rp_out_text(out, "]}");
+}
+
+/* Write the samples from `first` to before `end`, which are those of one thread. */
+static void put_thread(struct rp_stack_samples *samples, size_t first, size_t end)
+{
+	const struct rp_call_group *group =
+		&samples->profile.tree.groups[samples->rows[first].group];
+	char title[TITLE_BYTES];
+
+	rp_stack_samples_title(samples, group, true, title, sizeof(title));
+	put_profile(samples, title, first, end);
 }
 
 static int compare_samples(const void *left, const void *right)
@@ -98,9 +106,12 @@ static int end_speedscope(void *state)
 		if (i < samples->count && samples->rows[i].group == samples->rows[first].group)
 			continue;
 		rp_out_text(samples->out, first ? ",\n" : "\n");
-		put_profile(samples, first, i);
+		put_thread(samples, first, i);
 		first = i;
 	}
+	/* speedscope fails to import a file without a profile, and reports an empty profile. */
+	if (!samples->count)
+		put_profile(samples, "no samples", 0, 0);
 	rp_out_text(samples->out, "]}\n");
 	return 0;
 }
