@@ -84,9 +84,10 @@ class StackFormats(ToolTest):
         for sample in profile["sample"]:
             labels = {texts[label["key"][0]]: label["num"][0] for label in sample["label"]}
             self.assertEqual(labels["process"], 7)
-            stack = tuple(reversed([places[each] for each in sample.get("location_id", [])]))
+            stack = tuple(reversed([places[each] for each in sample["location_id"]]))
             found[labels["thread"], stack] += sample["value"][0]
-        self.assertEqual(found, collections.Counter(samples))
+        self.assertEqual(found, collections.Counter((thread, stack or ("[no stack]",))
+                                                    for thread, stack in samples))
         kind, = profile["sample_type"]
         self.assertEqual((texts[kind["type"][0]], texts[kind["unit"][0]]), ("samples", "count"))
         self.assertEqual(profile["duration_nanos"], [1000 * (len(samples) - 1)])

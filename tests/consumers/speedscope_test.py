@@ -84,20 +84,19 @@ class Speedscope(ToolTest):
                                         "json")[0])
         own = {row["function"]: row["exclusive_samples"] for row in rows}
         total = {row["function"]: row["inclusive_samples"] for row in rows}
-        own.pop("[no stack]", None)
-        total.pop("[no stack]", None)
         for form, profiles in found.items():
             exclusive, inclusive = weights(profiles)
-            exclusive.pop(TITLE, None)
-            inclusive.pop(TITLE, None)
+            for others in (exclusive, inclusive):
+                others.pop(TITLE, None)
+                others.pop("[no stack]", None)
             self.assertEqual(+exclusive, own, form)
             self.assertEqual(inclusive, total, form)
             self.assertEqual(sum(profile["endValue"] for profile in profiles), len(samples))
         self.assertEqual({profile["name"]: profile["endValue"] for profile in found["speedscope"]},
                          {f"shop (7), thread {thread}": count for thread, count in
                           collections.Counter(thread for thread, _ in samples).items()})
-        for form, others in (("folded", {TITLE}), ("pprof", set())):
-            self.assertEqual(sorted(found[form][0]["names"]), sorted({*"abcdef", *others}))
+        for form, other in (("folded", TITLE), ("pprof", "[no stack]")):
+            self.assertEqual(sorted(found[form][0]["names"]), sorted([other, *"abcdef"]))
 
     def test_samples_stay_in_the_order_of_time(self):
         trace, samples = stack_formats_test.StackFormats.random_samples(self)

@@ -512,6 +512,18 @@ void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t
 	}
 }
 
+void rp_symbols_each_build_id(const struct rp_symbols *symbols,
+			      void (*visit)(const char *file, const char *build_id, void *data),
+			      void *data)
+{
+	for (size_t i = 0; i < symbols->mappings.count; i++) {
+		const struct rp_symbol_range *row = &symbols->mappings.rows[i];
+
+		if (row->build_id)
+			visit(row->name, row->build_id, data);
+	}
+}
+
 const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns)
 {
 	const uint32_t life = life_at(symbols, process, time_ns);

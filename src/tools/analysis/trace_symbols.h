@@ -80,6 +80,14 @@ void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t
 		     uint64_t address, struct rp_symbol *ret_symbol);
 
 /*
+ * Call `visit` for each mapping of a file whose build id is known, with the name of the file and
+ * its build id in hexadecimal.
+ */
+void rp_symbols_each_build_id(const struct rp_symbols *symbols,
+			      void (*visit)(const char *file, const char *build_id, void *data),
+			      void *data);
+
+/*
  * Return: the name of a process at a time of the trace, or else its first later name; after the end
  * of the process, its last name; NULL: the trace has none. Valid until rp_symbols_fini().
  */

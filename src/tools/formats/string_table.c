@@ -63,6 +63,17 @@ int rp_string_table_add(struct rp_string_table *table, const char *text, uint32_
 	return 0;
 }
 
+bool rp_string_table_find(const struct rp_string_table *table, const char *text,
+			  uint32_t *ret_number)
+{
+	const uint32_t *slot = table->slot_count ? slot_of(table, text) : NULL;
+
+	if (!slot || !*slot)
+		return false;
+	*ret_number = *slot - 1;
+	return true;
+}
+
 void rp_string_table_fini(struct rp_string_table *table)
 {
 	for (size_t i = 0; i < table->count; i++)

@@ -3,6 +3,7 @@
 #ifndef RP_TOOL_STRING_TABLE_H
 #define RP_TOOL_STRING_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ struct rp_string_table {
 
 /* Find or add the text. Return: 0 with its number, from 0 on; -ENOMEM. */
 int rp_string_table_add(struct rp_string_table *table, const char *text, uint32_t *ret_number);
+/* Return: whether the table has the text, with its number. */
+bool rp_string_table_find(const struct rp_string_table *table, const char *text,
+			  uint32_t *ret_number);
 void rp_string_table_fini(struct rp_string_table *table);
 
 #endif
