@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the tables of a profile for the Firefox profiler. */
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +12,7 @@
 #define PROFILE_VERSION "70"		/* of the processed format */
 #define GECKO_VERSION "36"
 #define NAME_BYTES 512u
+#define END_NS 1000			/* from the last event to the end of the profile */
 
 /* Write ,"KEY":[VALUE,VALUE,…] for a column in which all rows have the same value. */
 static void put_constant(struct rp_format_out *out, const char *key, const char *value,
@@ -106,6 +109,40 @@ static void put_schema(struct rp_format_out *out, const struct rp_firefox_schema
 			 "{\"key\":\"parent\",\"format\":\"flow-id\"}]}");
 }
 
+static void extend_range(int64_t *first, int64_t *last, int64_t start_ns, int64_t stop_ns)
+{
+	if (start_ns < *first)
+		*first = start_ns;
+	if (stop_ns > *last)
+		*last = stop_ns;
+}
+
+/*
+ * Write the range of time. Without it, the profiler takes the range of the samples, and omits the
+ * markers of the same threads before and after them.
+ */
+static void put_range(const struct rp_firefox *firefox)
+{
+	const struct rp_stack_samples *samples = firefox->samples;
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (size_t i = 0; i < samples->count; i++)
+		extend_range(&first, &last, samples->rows[i].time_ns, samples->rows[i].time_ns);
+	for (size_t i = 0; i < firefox->marker_count; i++)
+		extend_range(&first, &last, firefox->markers[i].start_ns,
+			     firefox->markers[i].stop_ns);
+	for (size_t i = 0; i < firefox->value_count; i++)
+		extend_range(&first, &last, firefox->values[i].time_ns,
+			     firefox->values[i].time_ns);
+	if (first > last)
+		first = last = 0;
+	rp_out_text(firefox->out, ",\"profilingStartTime\":");
+	rp_out_ms(firefox->out, first);
+	rp_out_text(firefox->out, ",\"profilingEndTime\":");
+	/* A range is not empty, and the profiler ignores an end at 0. */
+	rp_out_ms(firefox->out, last > INT64_MAX - END_NS ? last : last + END_NS);
+}
+
 static void put_meta(const struct rp_firefox *firefox)
 {
 	struct rp_format_out *out = firefox->out;
@@ -118,6 +155,7 @@ static void put_meta(const struct rp_firefox *firefox)
 			 "\"symbolicated\":true,\"usesOnlyOneStackType\":true,"
 			 "\"sourceCodeIsNotOnSearchfox\":true,\"startTime\":");
 	rp_out_ms(out, firefox->samples->info.start_utc_ns);
+	put_range(firefox);
 	rp_out_text(out, ",\"categories\":["
 			 "{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]},"
 			 "{\"name\":\"Kernel\",\"color\":\"orange\",\"subcategories\":[\"Other\"]},"
@@ -349,8 +387,10 @@ static void put_counter(struct rp_format_out *out, const struct rp_firefox_count
 	for (size_t i = 0; i < count; i++) {
 		const double base = counter->is_rate || !i ? 0 : rows[i - 1].value;
 
+		/* JSON has no infinity, which the difference of two large values could be. */
 		begin_cell(out, "count", i);
-		rp_json_out_double(out, rows[i].value - base, false);
+		rp_json_out_double(out, fmax(-DBL_MAX, fmin(rows[i].value - base, DBL_MAX)),
+				   false);
 	}
 	end_column(out, "count", count);
 	rp_out_text(out, "}}");
