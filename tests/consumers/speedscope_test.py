@@ -148,6 +148,13 @@ class Speedscope(ToolTest):
             self.assertEqual(stack, ("[unknown]", "[one;two.so]", HOSTILE), form)
         self.assertEqual(found["speedscope"][0]["name"], f"{HOSTILE} (7), thread 7")
 
+    def test_a_hostile_text_of_a_span_stays_a_text(self):
+        trace = Source().start(1000, HOSTILE).stop(2000)
+        profile, = self.profiles(trace.end(), "chrome")["chrome"]
+        (stack, *_), = spans_of(profile)
+        name, _, arguments = stack[0].partition(" ")
+        self.assertEqual((name, json.loads(arguments)["fields"]["path"]), ("request", HOSTILE))
+
     def test_one_sample_is_a_profile(self):
         machine = Machine().name(7, "shop").sample(7, 7, [0x1000])
         for form, profiles in self.profiles(machine.end(), *STACK_FORMATS).items():
