@@ -5,6 +5,8 @@
  * `left too-big`: three more events are too large, and lost. `left busy`: three more find every
  * fallback lock held. `left damaged`: threads that end abandon three more. `left define`: two more
  * kinds are defined, the first while no file may grow, and seven events of each are written.
+ * `left traced`: three more belong to a request of another service, and three to an activity that
+ * the process began itself.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -150,6 +152,26 @@ static void define_with_limit(void)
 	define(provider, "defined", 2);
 }
 
+/* The ids of the example of the W3C's Trace Context. */
+static void write_traced(void)
+{
+	static const char header[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+	struct rp_activity activity, outer;
+	uint8_t flags;
+
+	if (rp_traceparent_parse(header, sizeof(header) - 1, &activity, &flags) != 0)
+		abort();
+	rp_activity_set(&activity);
+	for (uint32_t i = 100; i < 106; i++) {
+		if (i == 103) {
+			rp_activity_set(&(struct rp_activity){ 0 });
+			rp_activity_begin(&outer);
+		}
+		if (host_mark(i, "of a request") != 0)
+			abort();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	for (uint32_t i = 0; i < 100; i++) {
@@ -164,6 +186,8 @@ int main(int argc, char **argv)
 		write_damaged();
 	if (argc > 1 && strcmp(argv[1], "define") == 0)
 		define_with_limit();
+	if (argc > 1 && strcmp(argv[1], "traced") == 0)
+		write_traced();
 	puts("written");
 	fflush(stdout);
 	return getchar() == EOF;

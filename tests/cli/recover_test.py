@@ -10,7 +10,7 @@ import struct
 import subprocess
 import unittest
 
-from tool import PATIENCE, TOOL, ToolTest
+from tool import PATIENCE, TOOL, VERSION, ToolTest
 
 HOST = os.environ["HOST"]
 EVENTS = 100
@@ -135,12 +135,27 @@ class Recover(ToolTest):
         self.assertNotIn("Test-Dynamic/undefined", kinds)
         self.assertTrue(out.startswith(f"r.nettrace: {EVENTS + 7} events, "), out)
 
+    @unittest.skipUnless(VERSION == "6", "version 4 has no trace ids")
+    def test_recovered_events_keep_the_ids_of_their_traces(self):
+        self.record()
+        self.run_tool("recover", self.leave("traced"), "-o", "r.nettrace")
+        out, _ = self.run_tool("report", "r.nettrace", "events", "--format=json")
+        rows = [row for row in map(json.loads, out.splitlines()) if row["event"] == "mark"]
+        self.assertEqual(len(rows), EVENTS + 6)
+        ids = [(row.get("trace_id"), row.get("span_id")) for row in rows]
+        span = ids[EVENTS][1]
+        self.assertRegex(span, "^[0-9a-f]{16}$")
+        self.assertEqual(ids[EVENTS:EVENTS + 3],
+                         [("4bf92f3577b34da6a3ce929d0e0e4736", span)] * 3)
+        self.assertEqual(ids[:EVENTS] + ids[EVENTS + 3:], [(None, None)] * (EVENTS + 3))
+        self.assertTrue(all(row["activity"] for row in rows[EVENTS:]))
+
     def record_of_losses(self):
         """Return how many records the session has committed, and the losses of the last one that no
         ring counts (src/lib/recover/recovery_format.h)."""
         head = self.read(os.path.join(self.kept(), "session"))
         generation, tails = struct.unpack_from("<QI", head, 8)
-        record = 4272 + (generation & 1) * (72 + 8 * tails)
+        record = 4280 + (generation & 1) * (72 + 8 * tails)
         return generation, struct.unpack_from("<Q", head, record + 32)[0]
 
     def test_losses_that_no_ring_counts_are_recovered(self):

@@ -8,6 +8,8 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define OWN_IDS 0x4040414243444546ull
 
+static const char parent[] = "trace-id-of-w3c!";
+
 struct block {
 	uint8_t kind;
 	const uint8_t *at, *end;
@@ -161,7 +163,6 @@ Test(v6, declares_each_thread_once_and_before_its_events)
 Test(v6, has_trace_and_span_ids_of_activities_that_came_from_a_traceparent)
 {
 	static const char own[] = "FEDCBA@@activity";
-	static const char parent[] = "trace-id-of-w3c!";
 	static const char spans[] = "\0\0\0\0\0\0\0\0\1\2\3\4\5\6\7\x8";
 	struct rp_encoder *encoder = begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "E", 1, NULL, 0);
@@ -235,8 +236,9 @@ Test(v6, goes_on_after_a_cut_stream_with_rows_of_its_own)
 {
 	const struct rp_encoder_point point = {
 		.last_ns = TRACE_START_NS + 5, .lost = 3, .metadata_id = 1, .version = 6,
-		.process_id = 4242,
+		.process_id = 4242, .own_ids = OWN_IDS,
 	};
+	static const uint8_t none[16];
 	struct rp_encoder *encoder = begin(), *next = NULL;
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	uint8_t *first, *second, *whole;
@@ -253,7 +255,7 @@ Test(v6, goes_on_after_a_cut_stream_with_rows_of_its_own)
 	memcpy(first, output, first_size);
 	rp_encoder_destroy(encoder);
 	cr_assert_eq(rp_encoder_resume(&point, &next), 0);
-	write_event(next, trace_define(next, "F", 2, NULL, 0), 700, NULL, NULL);
+	write_event(next, trace_define(next, "F", 2, NULL, 0), 700, parent, NULL);
 	cr_assert_eq(rp_encoder_sequence_point(next, TRACE_START_NS + 9, 10), 0);
 	second = trace_end(next, &second_size);
 	whole = malloc(first_size + second_size);
@@ -264,6 +266,7 @@ Test(v6, goes_on_after_a_cut_stream_with_rows_of_its_own)
 	while (rp_reader_next(reader, &event) == 1) {
 		cr_expect_eq(event.thread, 700);
 		cr_expect_eq(event.process, 4242);
+		cr_expect_eq(memcmp(event.trace_id, events ? parent : none, 16), 0);
 		events++;
 	}
 	cr_expect_eq(events, 2);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "core/activity_slots.h"
 #include "core/session_setup.h"
 #include "core/session_state.h"
 #include "core/session_stats.h"
@@ -28,6 +29,7 @@ int rp_session_make_recovery(struct rp_session *session, const struct rp_session
 		.start_ns = setup->sink->start_ns,
 		.start_utc_ns = setup->sink->start_utc_ns,
 		.format = setup->format,
+		.own_ids = rp_activity_own_ids(),
 	};
 	struct timespec utc;
 

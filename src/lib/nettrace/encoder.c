@@ -59,6 +59,7 @@ static int resume(struct rp_encoder *encoder, const struct rp_encoder_point *poi
 	encoder->stream.is_v6 = point->version == RP_NETTRACE_V6;
 	encoder->lost = point->lost;
 	encoder->process_id = point->process_id;
+	encoder->labels.own_ids = point->own_ids;
 	encoder->delivery.has_labels = encoder->stream.is_v6;
 	encoder->lost_base = point->lost;
 	if (rp_encoder_put_point(encoder, point->last_ns, point->lost, RP_POINT_FLUSH_THREADS) < 0)

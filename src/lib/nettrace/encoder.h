@@ -58,6 +58,7 @@ struct rp_encoder_point {
 	uint32_t metadata_id;		/* the highest metadata id in it */
 	uint32_t version;
 	uint32_t process_id;
+	uint64_t own_ids;		/* as in struct rp_encoder_info */
 };
 
 /* Make an encoder that continues there. Its output begins with a sequence point. 0; -ENOMEM. */

@@ -159,6 +159,7 @@ static int fill_header(struct rp_recovery_files *recovery, const struct rp_recov
 	header->format = setup->format == 6 ? 6 : 4;
 	header->start_ns = setup->start_ns;
 	header->start_utc_ns = setup->start_utc_ns;
+	header->own_ids = setup->own_ids;
 	snprintf(header->output, sizeof(header->output), "%s", output);
 	free(output);
 	snprintf(header->name, sizeof(header->name), "%s", setup->name);

@@ -20,6 +20,7 @@ struct rp_recovery_setup {
 	uint64_t start_ns;		/* as in the header of the output */
 	int64_t start_utc_ns;
 	uint32_t format;		/* version of nettrace: 6; otherwise 4 */
+	uint64_t own_ids;		/* of activities, as in struct rp_encoder_info */
 };
 
 #define RP_RECOVERY_PARENT_BYTES 64u

@@ -353,6 +353,7 @@ static int begin_afresh(struct rebuild *rebuild)
 		.process_id = head->process_id,
 		.processors = head->processors,
 		.version = head->format,
+		.own_ids = head->own_ids,
 	};
 	int ret = rp_encoder_create(&info, &rebuild->encoder);
 
@@ -368,6 +369,7 @@ static int go_on(struct rebuild *rebuild)
 		.metadata_id = rebuild->metadata_id,
 		.version = rebuild->version,
 		.process_id = rebuild->head->process_id,
+		.own_ids = rebuild->head->own_ids,
 	};
 	int ret = rp_encoder_resume(&point, &rebuild->encoder);
 

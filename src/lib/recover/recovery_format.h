@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 /* The magic includes the version of this format, of struct rp_ring and of struct rp_record. */
-#define RP_RECOVER_MAGIC "RPRECOV3"
+#define RP_RECOVER_MAGIC "RPRECOV4"
 /* The index of the event that reports a window, if the session has one. */
 #define RP_RECOVER_WINDOW_INDEX 2u
 #define RP_RECOVER_NAME_BYTES 128u
@@ -52,6 +52,7 @@ struct rp_recover_header {
 	uint8_t format;			/* version of nettrace: 6; otherwise 4 */
 	uint64_t start_ns;		/* as in the header of the output */
 	int64_t start_utc_ns;
+	uint64_t own_ids;		/* of activities, as in struct rp_encoder_info */
 	char name[RP_RECOVER_NAME_BYTES];	/* of the session */
 	char output[RP_RECOVER_PATH_BYTES];	/* absolute path; "": none */
 };
