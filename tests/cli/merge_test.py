@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`ringpipe merge`: the oracle of oracle.py reads in the merged trace what the traces have."""
+import json
 import os
 import shutil
 import signal
@@ -16,7 +17,8 @@ from tool import ToolTest
 SECOND = 10**9
 UTC = 1_795_000_000 * SECOND
 STEP = 1 << 26
-OWN = ("TraceMerged", "ProcessTraced", "ProcessEnd", "ExistingProcess", "ProcessInfo")
+OWN = ("TraceMerged", "TraceKeyValue", "ProcessTraced", "ProcessEnd", "ExistingProcess",
+       "ProcessInfo")
 
 
 class Reader(oracle.Trace):
@@ -231,9 +233,40 @@ class Merge(ToolTest):
                                                                      "m.nettrace"))
         for events in (plain, packed):
             for event in events:
-                if event["name"] == "TraceMerged":
+                if event["name"] in ("TraceMerged", "TraceKeyValue"):
                     event["fields"] = event["payload"] = None
         self.assertEqual(packed, plain)
+
+    def test_labels_names_of_threads_and_key_values_of_other_writers_are_kept(self):
+        pairs = (("ProcessId", "99"), ("Region", "eu-1"))
+        trace = v6.Trace(pairs=pairs, start_ticks=5000 * SECOND)
+        trace.threads({"index": 1, "process": 300, "thread": 301, "name": "main"},
+                      {"index": 2, "process": 300, "thread": 302}, {"index": 0})
+        trace.define(1, "Other", "Event", 1).labels(1, [
+            [(1, bytes(range(16))), (2, bytes(range(16, 32))), (3, b"T" * 16),
+             (4, struct.pack("<Q", 99)), (5, v6.text("zone") + v6.text("eu")),
+             (6, v6.text("n") + v6.varint(-5)), (7, b"\2"), (8, struct.pack("<Q", 1)),
+             (9, b"\5"), (10, b"\7")],
+            [(5, v6.text("long") + v6.text("x" * 100_000))],
+            *([(6, v6.text("n") + v6.varint(i))] for i in range(1500))])
+        rows = [{"id": 1, "thread": i % 2 + 1, "capture": 0, "number": i + 1, "ns": i + 1,
+                 "labels": i % 1503} for i in range(3100)]
+        trace.events(*rows)
+        # The first thread changes its name, which takes a row of its own.
+        trace.remove((1, 0)).threads({"index": 1, "process": 300, "thread": 301, "name": "worker"})
+        trace.events(*[{"id": 1, "thread": 1, "capture": 0, "number": 3101 + i, "ns": 9000 + i}
+                       for i in range(3)])
+        whole = trace.end()
+        merged = self.merge(whole, one().end())
+        events = [event for event in merged.events if event["provider"] == "Other"]
+        self.assertEqual(len(events), 3103)
+        for event, expected in zip(events, Reader(whole).events):
+            self.assertEqual(event, expected)
+        self.assertEqual({(event["fields"]["key"], event["fields"]["value"])
+                          for event in merged.events if event["name"] == "TraceKeyValue" and
+                          event["fields"]["path"].endswith("/0.nettrace")}, set(pairs))
+        report = self.run_tool("report", "merged.nettrace", "--format=json")[0]
+        self.assertTrue(json.loads(report)["complete"])
 
     def test_compact_traces_are_merged_as_the_others(self):
         self.write("b.nettrace", two().end())

@@ -288,12 +288,21 @@ static char *describe_all(int fd)
 	json = trace_json(&event);
 	cr_assert_eq(event.frame_count, 2);
 	cr_assert_gt(asprintf(&text, "%s %s %u %u %u %u %u %llx %.16s %.16s %.16s %.16s %llx", json,
-			      event.type->name, event.type->id, event.type->version,
-			      event.type->level, event.type->opcode, event.processor,
-			      (unsigned long long)event.type->keywords,
+			      event.type->name, event.type->id, event.event_version,
+			      event.level, event.opcode, event.processor,
+			      (unsigned long long)event.keywords,
 			      (const char *)event.frames, event.activity.bytes,
 			      event.related_activity.bytes, event.trace_id,
 			      (unsigned long long)event.span_id), 0);
+	for (uint32_t i = 0; i < event.label_count; i++) {
+		const struct rp_reader_label *label = &event.labels[i];
+		char *before = text;
+
+		cr_assert_gt(asprintf(&text, "%s %s=%s%lld", before, label->key,
+				      label->text ? label->text : "",
+				      (long long)label->number), 0);
+		free(before);
+	}
 	free(json);
 	rp_reader_close(reader);
 	return text;
@@ -307,12 +316,17 @@ Test(tool_trace_merge, nothing_of_an_event_is_changed)
 	};
 	const uint64_t frames[2] = { 0x6867666564636261, 0x7877767574737271 };
 	const struct rp_guid ids[2] = { { "ABCDEFGHIJKLMNO" }, { "PQRSTUVWXYZabcd" } };
+	/* A label of each kind that the format has. */
+	static const uint8_t labels[] =
+		"\1DCBAFEHGIJKLMNO" "\0" "\2SRQPUTWVXYZabcd" "\0" "\3trace id of w3c!"
+		"\4\x88\x77\x66\x55\x44\x33\x22\x11" "\5\4zone\2eu" "\6\5count\011" "\7\013"
+		"\x08\1\0\0\0\0\0\0\0" "\x09\5" "\x8a\7";
 	struct rp_trace_merge_source source = { .pid = 10 };
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event event = {
 		.time_ns = TRACE_START_NS + 5, .thread = 7, .processor = 2, .frame_count = 2,
 		.frames = frames, .activity = &ids[0], .related_activity = &ids[1],
-		.has_trace_id = true,
+		.labels = labels, .label_bytes = sizeof(labels) - 1,
 		.payload = payload, .payload_bytes = sizeof(payload) - 1,
 	};
 	struct rp_encoder_event_type *type;
@@ -329,8 +343,9 @@ Test(tool_trace_merge, nothing_of_an_event_is_changed)
 	after = describe_all(fd);
 	cr_expect_str_eq(after, before);
 	if (trace_version() == 6)
-		cr_expect(strstr(after, " PQRSTUVWXYZabcd ABCDEFGHIJKLMNO 58595a6162636400"), "%s",
-			  after);
+		cr_expect(strstr(after, " Whole 77 7 5 11 2 1 abcdefghqrstuvwx ABCDEFGHIJKLMNO "
+				 "PQRSTUVWXYZabcd trace id of w3c! 1122334455667788 zone=eu0 "
+				 "count=-5"), "%s", after);
 	cr_expect(strstr(after, "\"inner\":{\"x\":-2,\"name\":\"in\"},\"bytes\":\"0708\""), "%s",
 		  after);
 	free(before);

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "nettrace/metadata.h"
+#include "nettrace/thread_rows.h"
 
 /* A block holds one event of the largest size and is closed when the next might not fit. */
 #define BLOCK_BYTES (96u << 10)
@@ -299,22 +300,47 @@ static int close_block(struct rp_encoder *encoder)
 	return 0;
 }
 
-/* V6: put the thread's row before its first event, and find the label list of the event's ids. */
+/* The slot of a thread in V6 has this instead of a number. Return: 0: no name. */
+static uint32_t hash_name(const char *name)
+{
+	uint32_t hash = 0;
+
+	for (; name && *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 0x01000193u | 1;
+	return hash;
+}
+
+/* V6: put the thread's row before its first event, and another row when it gets another name. */
+static int put_thread(struct rp_encoder *encoder, const struct rp_encoder_event *event)
+{
+	const uint32_t process = event->process ? event->process : encoder->process_id;
+	const uint32_t name = hash_name(event->thread_name);
+	struct rp_thread_slot *thread = encoder->thread;
+
+	if (thread->index &&
+	    (!name || name == thread->sequence || encoder->next_index >= INDEX_NAMED_MAX))
+		return 0;
+	if (rp_thread_row_put(&encoder->thread_rows, encoder->next_index, process, event->thread,
+			      event->thread_name) < 0)
+		return -ENOMEM;
+	thread->index = encoder->next_index++;
+	thread->sequence = name;
+	return 0;
+}
+
+/* V6: find the rows and the label list of the event. */
 static int prepare_v6(struct rp_encoder *encoder, const struct rp_encoder_event *event,
 		      struct rp_header_state *now)
 {
-	if (!encoder->thread->index) {
-		uint32_t process = event->process ? event->process : encoder->process_id;
-
-		if (rp_encoder_put_thread_row(encoder, encoder->next_index, process,
-					      event->thread) < 0)
-			return -ENOMEM;
-		encoder->thread->index = encoder->next_index++;
-	}
+	if ((!encoder->thread->index || event->thread_name) && put_thread(encoder, event) < 0)
+		return -ENOMEM;
 	now->capture_thread = INDEX_EVENTS;
 	now->thread = encoder->thread->index;
+	if (event->labels)
+		return rp_label_set_intern_list(&encoder->labels, event->labels,
+						event->label_bytes, &now->labels);
 	return rp_label_set_intern(&encoder->labels, event->activity, event->related_activity,
-				   event->has_trace_id, &now->labels);
+				   &now->labels);
 }
 
 /* Do everything that may fail for an event, before any part of the event is written. */
@@ -327,7 +353,7 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 
 	if (encoder->block_used + RP_WIRE_HEADER_MAX + bound > BLOCK_BYTES ||
 	    (frames && rp_stack_set_full(&encoder->stacks)) ||
-	    rp_label_set_full(&encoder->labels))
+	    rp_label_set_full(&encoder->labels, event->label_bytes))
 		ret = close_block(encoder);
 	if (ret == 0 && !type->reported)
 		ret = emit_type(encoder, type->plain.metadata_id);
@@ -349,7 +375,7 @@ static void begin_repeat(struct rp_encoder *encoder, const struct rp_encoder_eve
 			 const struct rp_header_state *now)
 {
 	uint8_t *at = encoder->block + encoder->block_used;
-	bool open = !now->stack && !event->activity && !event->related_activity;
+	bool open = !now->stack && !event->activity && !event->related_activity && !event->labels;
 
 	encoder->repeat = (struct rp_encoder_repeat){
 		.at = at,

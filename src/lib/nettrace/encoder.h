@@ -41,7 +41,13 @@ struct rp_encoder_event {
 	const uint64_t *frames;		/* unaligned is fine */
 	const struct rp_guid *activity;	/* or NULL */
 	const struct rp_guid *related_activity;
-	bool has_trace_id;		/* V6: the activity id is a trace id, whoever made it */
+	/*
+	 * V6: a label list of another stream, as its LabelList block has it. The event gets this
+	 * list instead of one of the ids above. NULL: none.
+	 */
+	const uint8_t *labels;
+	size_t label_bytes;
+	const char *thread_name;	/* V6; NULL or "": unknown, the thread keeps its name */
 	const void *payload;		/* in the layout of types.h; missing bytes are zero */
 	size_t payload_bytes;
 };

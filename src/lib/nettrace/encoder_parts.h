@@ -24,6 +24,8 @@ enum {
 	INDEX_EVENTS,
 	INDEX_LOST,
 	INDEX_THREADS,
+	/* From here on, no thread gets a second row: readers limit the number of rows. */
+	INDEX_NAMED_MAX = 1 << 18,
 };
 
 struct rp_encoder_event_type {
@@ -63,10 +65,6 @@ struct rp_encoder {
 	uint32_t type_capacity;
 	uint32_t used_ids;		/* the highest metadata id of the stream that continues */
 };
-
-/* V6: put a row into the Thread block, for a thread of a process. 0; -ENOMEM. */
-int rp_encoder_put_thread_row(struct rp_encoder *encoder, uint32_t index, uint32_t process,
-			      uint64_t thread);
 
 /* V6: put the rows of the two capture threads. 0; -ENOMEM. */
 int rp_encoder_begin_rows(struct rp_encoder *encoder);

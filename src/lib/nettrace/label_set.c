@@ -6,12 +6,13 @@
 
 #define SLOTS 1024u
 #define LISTS_MAX 512u
-#define LIST_BYTES_MAX 64u
+#define LIST_BYTES_MAX 64u	/* of a list of ids */
+#define CONTENT_BYTES (512u << 10)
 
 struct rp_label_entry {
-	struct rp_guid activity, related;
+	struct rp_guid activity, related;	/* zero: a copied list */
+	uint32_t at, bytes;	/* of a copied list, in the content */
 	uint32_t id;		/* 0: free */
-	bool is_trace;
 };
 
 static const struct rp_guid none;
@@ -46,11 +47,11 @@ static uint32_t hash_ids(const struct rp_guid *activity, const struct rp_guid *r
 	return (uint32_t)(hash >> 16);
 }
 
-static int begin(struct rp_label_set *set)
+static int begin(struct rp_label_set *set, size_t list_bytes)
 {
 	if (!set->entries)
 		set->entries = calloc(SLOTS, sizeof(*set->entries));
-	if (!set->entries || rp_outbuf_reserve(&set->content, 8 + LIST_BYTES_MAX) < 0)
+	if (!set->entries || rp_outbuf_reserve(&set->content, 8 + list_bytes) < 0)
 		return -ENOMEM;
 	if (set->content.size)
 		return 0;
@@ -91,8 +92,15 @@ static size_t put_trace(struct rp_outbuf *out, const struct rp_guid *activity,
 	return last;
 }
 
+/* Return: whether the id came from a `traceparent`. */
+static bool is_trace(const struct rp_label_set *set, const struct rp_guid *activity)
+{
+	return !is_none(activity) && set->own_ids &&
+	       memcmp(activity, &set->own_ids, sizeof(set->own_ids)) != 0;
+}
+
 static void put_list(struct rp_label_set *set, const struct rp_guid *activity,
-		     const struct rp_guid *related, bool is_trace)
+		     const struct rp_guid *related)
 {
 	struct rp_outbuf *out = &set->content;
 	size_t last = out->size;
@@ -103,13 +111,13 @@ static void put_list(struct rp_label_set *set, const struct rp_guid *activity,
 		last = out->size;
 		put_guid(out, RP_LABEL_RELATED, related);
 	}
-	if (is_trace)
+	if (is_trace(set, activity))
 		last = put_trace(out, activity, related);
 	out->bytes[last] |= RP_LABEL_LAST;
 }
 
 int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity,
-			const struct rp_guid *related, bool is_trace, uint32_t *ret_id)
+			const struct rp_guid *related, uint32_t *ret_id)
 {
 	struct rp_label_entry *entry;
 	uint32_t at;
@@ -121,32 +129,62 @@ int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity
 	*ret_id = 0;
 	if (is_none(activity) && is_none(related))
 		return 0;
-	if (begin(set) < 0)
+	if (begin(set, LIST_BYTES_MAX) < 0)
 		return -ENOMEM;
-	is_trace = !is_none(activity) &&
-		   (is_trace || (set->own_ids && memcmp(activity, &set->own_ids, 8) != 0));
 	for (at = hash_ids(activity, related) % SLOTS; set->entries[at].id; at = (at + 1) % SLOTS) {
 		entry = &set->entries[at];
 		if (!memcmp(&entry->activity, activity, sizeof(*activity)) &&
-		    !memcmp(&entry->related, related, sizeof(*related)) &&
-		    entry->is_trace == is_trace) {
+		    !memcmp(&entry->related, related, sizeof(*related))) {
 			*ret_id = entry->id;
 			return 0;
 		}
 	}
 	set->entries[at] = (struct rp_label_entry){
 		.activity = *activity, .related = *related, .id = set->first_id + set->count++,
-		.is_trace = is_trace,
 	};
-	put_list(set, activity, related, is_trace);
+	put_list(set, activity, related);
 	memcpy(set->content.bytes + 4, &set->count, 4);
 	*ret_id = set->entries[at].id;
 	return 0;
 }
 
-bool rp_label_set_full(const struct rp_label_set *set)
+static uint32_t hash_list(const uint8_t *bytes, size_t size)
 {
-	return set->count >= LISTS_MAX;
+	uint64_t hash = size;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+	return (uint32_t)(hash >> 16);
+}
+
+int rp_label_set_intern_list(struct rp_label_set *set, const uint8_t *bytes, size_t size,
+			     uint32_t *ret_id)
+{
+	const struct rp_label_entry *entry;
+	uint32_t at;
+
+	if (begin(set, size) < 0)
+		return -ENOMEM;
+	for (at = hash_list(bytes, size) % SLOTS; set->entries[at].id; at = (at + 1) % SLOTS) {
+		entry = &set->entries[at];
+		if (entry->bytes == size && !memcmp(set->content.bytes + entry->at, bytes, size)) {
+			*ret_id = entry->id;
+			return 0;
+		}
+	}
+	set->entries[at] = (struct rp_label_entry){
+		.at = (uint32_t)set->content.size, .bytes = (uint32_t)size,
+		.id = set->first_id + set->count++,
+	};
+	rp_outbuf_put(&set->content, bytes, size);
+	memcpy(set->content.bytes + 4, &set->count, 4);
+	*ret_id = set->entries[at].id;
+	return 0;
+}
+
+bool rp_label_set_full(const struct rp_label_set *set, size_t bytes)
+{
+	return set->count >= LISTS_MAX || set->content.size + bytes > CONTENT_BYTES;
 }
 
 void rp_label_set_next(struct rp_label_set *set, bool from_one)

@@ -24,17 +24,21 @@ void rp_label_set_fini(struct rp_label_set *set);
 
 /*
  * Find or make the label list of an event with these ids, each of which may be NULL or zero. The
- * list contains them as activity ids. If `is_trace` is true, or the process did not make the
- * activity id, that id is a trace id too. The list shows this by the span id that
- * rp_traceparent_parse() put into the related id or, without a span id, by a copy of the trace id.
+ * list contains them as activity ids. If the process did not make the activity id, that id is a
+ * trace id too. The list shows this by the span id that rp_traceparent_parse() put into the related
+ * id or, without a span id, by a copy of the trace id.
  *
  * Return: 0, with id 0 for no ids; -ENOMEM.
  */
 int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity,
-			const struct rp_guid *related, bool is_trace, uint32_t *ret_id);
+			const struct rp_guid *related, uint32_t *ret_id);
 
-/* True: close the block before the next list. */
-bool rp_label_set_full(const struct rp_label_set *set);
+/* Find or make a copy of a list that another stream has. Return: 0; -ENOMEM. */
+int rp_label_set_intern_list(struct rp_label_set *set, const uint8_t *bytes, size_t size,
+			     uint32_t *ret_id);
+
+/* True: close the block before the next list, which is a copied one of `bytes`, or has ids. */
+bool rp_label_set_full(const struct rp_label_set *set, size_t bytes);
 
 /* The block was written: begin the next one. Its ids continue, or start at 1 if `from_one`. */
 void rp_label_set_next(struct rp_label_set *set, bool from_one);

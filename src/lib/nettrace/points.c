@@ -14,24 +14,12 @@
 #define LOST_THREAD (1ull << 63)
 #define LOST_STEP 0x7fffffffull
 
-int rp_encoder_put_thread_row(struct rp_encoder *encoder, uint32_t index, uint32_t process,
-			      uint64_t thread)
-{
-	uint8_t row[RP_THREAD_ROW_BYTES];
-	const size_t size = rp_thread_row_put(row, index, process, thread);
-
-	if (rp_outbuf_reserve(&encoder->thread_rows, size) < 0)
-		return -ENOMEM;
-	rp_outbuf_put(&encoder->thread_rows, row, size);
-	return 0;
-}
-
 int rp_encoder_begin_rows(struct rp_encoder *encoder)
 {
 	encoder->next_index = INDEX_THREADS;
-	if (rp_encoder_put_thread_row(encoder, INDEX_EVENTS, 0, 0) < 0)
+	if (rp_thread_row_put(&encoder->thread_rows, INDEX_EVENTS, 0, 0, NULL) < 0)
 		return -ENOMEM;
-	return rp_encoder_put_thread_row(encoder, INDEX_LOST, 0, 0);
+	return rp_thread_row_put(&encoder->thread_rows, INDEX_LOST, 0, 0, NULL);
 }
 
 static void put_marked_threads(struct rp_encoder *encoder)

@@ -10,6 +10,7 @@
 #include "nettrace/format.h"
 
 #define ROWS_MAX (1u << 20)
+#define ROW_BYTES 40u		/* of a row without the text of its name */
 
 static int take_text(struct rp_cursor *c, const uint8_t **ret_text, uint32_t *ret_bytes)
 {
@@ -91,19 +92,29 @@ static int insert(struct rp_thread_rows *rows, const struct rp_thread_row *row)
 	return 0;
 }
 
-size_t rp_thread_row_put(uint8_t *row, uint64_t index, uint64_t process, uint64_t thread)
+int rp_thread_row_put(struct rp_outbuf *rows, uint64_t index, uint64_t process, uint64_t thread,
+		      const char *name)
 {
-	uint8_t *p = row + 2;
+	const size_t name_bytes = name ? strnlen(name, UINT16_MAX / 2) : 0;
+	uint8_t row[ROW_BYTES], *p = row + 2;
 	uint16_t size;
 
+	if (rp_outbuf_reserve(rows, sizeof(row) + name_bytes) < 0)
+		return -ENOMEM;
 	p = rp_wire_varint_put(p, index);
 	*p++ = RP_THREAD_PROCESS;
 	p = rp_wire_varint_put(p, process);
 	*p++ = RP_THREAD_ID;
 	p = rp_wire_varint_put(p, thread);
-	size = (uint16_t)(p - row - 2);
+	if (name_bytes) {
+		*p++ = RP_THREAD_NAME;
+		p = rp_wire_varint_put(p, name_bytes);
+	}
+	size = (uint16_t)((size_t)(p - row - 2) + name_bytes);
 	memcpy(row, &size, sizeof(size));
-	return (size_t)(p - row);
+	rp_outbuf_put(rows, row, (size_t)(p - row));
+	rp_outbuf_put(rows, name, name_bytes);
+	return 0;
 }
 
 int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/cursor.h"
+#include "nettrace/outbuf.h"
 #include "nettrace/thread_table.h"
 
 struct rp_thread_row {
@@ -46,14 +47,13 @@ void rp_thread_rows_clear(struct rp_thread_rows *rows);
 
 void rp_thread_rows_fini(struct rp_thread_rows *rows);
 
-#define RP_THREAD_ROW_BYTES 40u
-
 /*
- * Write a row of a Thread block: u16 size, index, process, thread.
- * @row: RP_THREAD_ROW_BYTES bytes.
+ * Append a row to the content of a Thread block: u16 size, index, process, thread, name.
+ * @name: cut to 32,767 bytes; NULL or "": the row has no name.
  *
- * Return: the number of bytes written.
+ * Return: 0; -ENOMEM: nothing was appended.
  */
-size_t rp_thread_row_put(uint8_t *row, uint64_t index, uint64_t process, uint64_t thread);
+int rp_thread_row_put(struct rp_outbuf *rows, uint64_t index, uint64_t process, uint64_t thread,
+		      const char *name);
 
 #endif

@@ -19,10 +19,13 @@ struct label_range {
 static int put_row(struct rp_kernel_inject *inject, uint64_t index, uint64_t process,
 		   uint64_t thread)
 {
-	uint8_t row[RP_THREAD_ROW_BYTES];
-	const size_t size = rp_thread_row_put(row, index, process, thread);
+	struct rp_outbuf row = { 0 };
+	int ret = rp_thread_row_put(&row, index, process, thread, NULL);
 
-	return rp_inject_put_object(inject, RP_BLOCK_THREAD, row, size);
+	if (ret == 0)
+		ret = rp_inject_put_object(inject, RP_BLOCK_THREAD, row.bytes, row.size);
+	rp_outbuf_fini(&row);
+	return ret;
 }
 
 /*
@@ -70,7 +73,7 @@ static int find_list(struct rp_kernel_inject *inject, const struct rp_guid *acti
 		*ret_id = list->id;
 		return 0;
 	}
-	ret = rp_label_set_intern(&inject->label_set, activity, NULL, false, ret_id);
+	ret = rp_label_set_intern(&inject->label_set, activity, NULL, ret_id);
 	if (!ret && *ret_id)
 		note_list(inject, activity, *ret_id);
 	return ret;
@@ -86,7 +89,7 @@ int rp_inject_identify_v6(struct rp_kernel_inject *inject, uint64_t thread,
 	if (thread == RP_KERNEL_INJECT_THREAD)
 		thread = inject->process;
 	memcpy(activity.bytes, rp_current_activity(&inject->current, thread), 16);
-	if (rp_label_set_full(&inject->label_set))
+	if (rp_label_set_full(&inject->label_set, 0))
 		ret = rp_inject_close_block(inject);
 	if (!ret)
 		ret = find_index(inject, thread, &event->thread);

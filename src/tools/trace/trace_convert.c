@@ -72,9 +72,9 @@ static const struct rp_field pair_fields[] = {
 static const struct rp_definition added_definitions[ADDED_COUNT] = {
 	[PROCESS] = ADDED("ProcessTraced", RP_TRACE_MERGE_PROCESS, process_fields),
 	[THREAD] = ADDED("ThreadOfProcess", RP_TRACE_MERGE_THREAD, thread_fields),
-	[THREAD_NAME] = ADDED("ThreadName", RP_TRACE_MERGE_END + 1, name_fields),
-	[KEY_VALUE] = ADDED("TraceKeyValue", RP_TRACE_MERGE_END + 2, pair_fields),
-	[LABEL] = ADDED("EventLabel", RP_TRACE_MERGE_END + 3, pair_fields),
+	[THREAD_NAME] = ADDED("ThreadName", RP_TRACE_MERGE_THREAD_NAME, name_fields),
+	[KEY_VALUE] = ADDED("TraceKeyValue", RP_TRACE_MERGE_KEY_VALUE, pair_fields),
+	[LABEL] = ADDED("EventLabel", RP_TRACE_MERGE_LABEL, pair_fields),
 };
 
 static int define_added(struct rp_trace_convert *convert, enum added kind)

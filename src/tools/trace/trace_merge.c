@@ -111,19 +111,11 @@ static bool is_description(const struct rp_reader_type *type)
 	return false;
 }
 
-/* Other lists, with a trace id that is not the activity id, come from no source that is merged. */
-static bool has_trace_id(const struct rp_reader_event *event)
-{
-	static const uint8_t none[sizeof(event->trace_id)];
-
-	return memcmp(event->trace_id, none, sizeof(none)) != 0 &&
-	       memcmp(event->trace_id, &event->activity, sizeof(event->trace_id)) == 0;
-}
-
 static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
 	const struct rp_reader_event *from = &strand->event;
 	const uint64_t step = strand->source->id_step;
+	size_t label_bytes;
 	struct rp_encoder_event event = {
 		.thread = from->thread + step,
 		.process = (uint32_t)(strand->source->pid ? (uint64_t)strand->source->pid :
@@ -133,11 +125,15 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 		.frames = from->frames,
 		.activity = guid_or_null(&from->activity),
 		.related_activity = guid_or_null(&from->related_activity),
-		.has_trace_id = has_trace_id(from),
+		.labels = rp_point_index_find(&strand->reader->labels.index,
+					      strand->reader->event.labels, &label_bytes),
+		.thread_name = from->thread_name,
 		.payload = from->payload,
 		.payload_bytes = from->payload_bytes,
 	};
 	int ret;
+
+	event.label_bytes = label_bytes;
 
 	if (strand->time_ns >= merge->time_ns)
 		merge->time_ns = strand->time_ns;

@@ -8,6 +8,9 @@
  *
  * In version 6, the row of each thread has its process, so there is no ThreadOfProcess. Events of
  * Universal.System and ProcessInfo name the processes for TraceEvent.
+ *
+ * For each recording that is merged as a whole, TraceMerged states how its times and ids were
+ * converted, and TraceKeyValue states each key and value of its head.
  */
 #ifndef RP_TOOL_TRACE_MERGE_H
 #define RP_TOOL_TRACE_MERGE_H
@@ -26,7 +29,10 @@ enum rp_trace_merge_event {
 	RP_TRACE_MERGE_PROCESS = 64,		/* the library's ids are lower */
 	RP_TRACE_MERGE_THREAD,
 	RP_TRACE_MERGE_END,
-	RP_TRACE_MERGE_SOURCE = 70,		/* those between belong to trace_convert.c */
+	RP_TRACE_MERGE_THREAD_NAME,		/* this and EventLabel: only in trace_convert.c */
+	RP_TRACE_MERGE_KEY_VALUE,
+	RP_TRACE_MERGE_LABEL,
+	RP_TRACE_MERGE_SOURCE,
 };
 
 struct rp_trace_merge_source {
@@ -59,10 +65,10 @@ struct rp_trace_merge_source {
 
 /*
  * Merges traces, also while they are written. The merged trace has the events of each source up to
- * its end, or up to the place where the source is cut or damaged: each event once, with its stack
- * and activity unchanged, and in the order of time. Payloads are unchanged, too, except that those
- * of recordings that are merged as a whole may get other ids, names and times. A late event gets
- * the time of the last event before it. The losses are summed.
+ * its end, or up to the place where the source is cut or damaged: each event once, with its stack,
+ * activity, labels and thread name unchanged, and in the order of time. Payloads are unchanged, too,
+ * except that those of recordings that are merged as a whole may get other ids, names and times. A
+ * late event gets the time of the last event before it. The losses are summed.
  */
 struct rp_trace_merge;
 

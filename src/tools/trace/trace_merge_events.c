@@ -39,14 +39,21 @@ static const struct rp_field source_fields[] = {
 	{ "clock_residual_ns", .type = RP_TYPE_U64 },
 };
 
+/* Those of a trace that was converted to version 4, and the path of the trace with the head. */
+static const struct rp_field key_value_fields[] = {
+	{ "key", .type = RP_TYPE_STRING },
+	{ "value", .type = RP_TYPE_STRING },
+	{ "path", .type = RP_TYPE_STRING },
+};
+
 static const struct rp_field info_fields[] = {
 	{ "CommandLine", .type = RP_TYPE_STRING },
 	{ "OSInformation", .type = RP_TYPE_STRING },
 	{ "ArchInformation", .type = RP_TYPE_STRING },
 };
 
-#define OWN(name_, id_, fields_) { \
-	.provider = RP_TRACE_MERGE_PROVIDER, .name = name_, .id = id_, \
+#define OWN(name_, id_, fields_, ...) { \
+	.provider = RP_TRACE_MERGE_PROVIDER, .name = name_, .id = id_, __VA_ARGS__ \
 	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
 	.field_count = sizeof(fields_) / sizeof(fields_[0]), \
 }
@@ -56,6 +63,8 @@ static const struct rp_definition own_definitions[RP_MERGE_EVENT_COUNT] = {
 	[RP_MERGE_THREAD] = OWN("ThreadOfProcess", RP_TRACE_MERGE_THREAD, thread_fields),
 	[RP_MERGE_END] = OWN("ProcessEnd", RP_TRACE_MERGE_END, end_fields),
 	[RP_MERGE_SOURCE] = OWN("TraceMerged", RP_TRACE_MERGE_SOURCE, source_fields),
+	[RP_MERGE_KEY_VALUE] = OWN("TraceKeyValue", RP_TRACE_MERGE_KEY_VALUE, key_value_fields,
+				   .version = 1,),
 	/* As TraceEvent and the runtime of .NET define them. */
 	[RP_MERGE_EXISTING_PROCESS] = { RP_SYSTEM_PROVIDER, "ExistingProcess",
 					.id = RP_SYSTEM_EXISTING_PROCESS },
@@ -251,6 +260,42 @@ int rp_merge_put_end(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	       put_own(merge, RP_MERGE_PROCESS_EXIT, strand, NULL, 0);
 }
 
+/* Put an event about a source, whose payload ends here, on a thread of the merged trace's own. */
+static int put_about_source(struct rp_trace_merge *merge, enum rp_merge_event kind,
+			    struct rp_outbuf *payload)
+{
+	const struct rp_encoder_event event = {
+		.type = merge->own[kind], .time_ns = merge->time_ns,
+		.thread = (uint64_t)merge->process_id, .process = (uint32_t)merge->process_id,
+		.payload = payload->bytes, .payload_bytes = payload->size,
+	};
+	int ret = payload->failed ? -ENOMEM : rp_encoder_event(merge->encoder, &event);
+
+	payload->size = 0;
+	return ret;
+}
+
+static void put_string(struct rp_outbuf *payload, const char *text)
+{
+	rp_outbuf_put(payload, text, strlen(text) + 1);
+}
+
+static int put_key_values(struct rp_trace_merge *merge, const struct rp_merge_strand *strand,
+			  struct rp_outbuf *payload)
+{
+	const char *key, *value;
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && strand->reader &&
+	     rp_reader_get_key_value(strand->reader, i, &key, &value) == 0; i++) {
+		put_string(payload, key);
+		put_string(payload, value);
+		put_string(payload, strand->source->path);
+		ret = put_about_source(merge, RP_MERGE_KEY_VALUE, payload);
+	}
+	return ret;
+}
+
 int rp_merge_put_source(struct rp_trace_merge *merge, const struct rp_merge_strand *strand)
 {
 	const struct rp_trace_merge_source *source = strand->source;
@@ -259,23 +304,18 @@ int rp_merge_put_source(struct rp_trace_merge *merge, const struct rp_merge_stra
 	const double drift = source->trace_clock ? source->clock.drift : 0;
 	const uint64_t residual_ns = source->trace_clock ? source->clock.residual_ns +
 				     source->trace_clock->residual_ns : 0;
-	const char *host = source->host ? source->host : "";
 	struct rp_outbuf payload = { 0 };
-	struct rp_encoder_event event = {
-		.type = merge->own[RP_MERGE_SOURCE], .time_ns = merge->time_ns,
-		.thread = (uint64_t)merge->process_id, .process = (uint32_t)merge->process_id,
-	};
 	int ret;
 
-	rp_outbuf_put(&payload, source->path, strlen(source->path) + 1);
-	rp_outbuf_put(&payload, host, strlen(host) + 1);
+	put_string(&payload, source->path);
+	put_string(&payload, source->host ? source->host : "");
 	rp_outbuf_put_u64(&payload, source->id_step);
 	rp_outbuf_put_u64(&payload, (uint64_t)offset_ns);
 	rp_outbuf_put(&payload, &drift, sizeof(drift));
 	rp_outbuf_put_u64(&payload, residual_ns);
-	event.payload = payload.bytes;
-	event.payload_bytes = payload.size;
-	ret = payload.failed ? -ENOMEM : rp_encoder_event(merge->encoder, &event);
+	ret = put_about_source(merge, RP_MERGE_SOURCE, &payload);
+	if (ret == 0)
+		ret = put_key_values(merge, strand, &payload);
 	rp_outbuf_fini(&payload);
 	return ret;
 }

@@ -38,23 +38,7 @@ static int flush(struct rp_trace_writer *writer, size_t at_least)
 static int put_row(struct rp_trace_writer *writer, uint64_t process, uint64_t thread,
 		   const char *name)
 {
-	const size_t name_bytes = strnlen(name, UINT16_MAX / 2);
-	uint8_t row[RP_THREAD_ROW_BYTES], head[8], *p = head;
-	const size_t row_bytes = rp_thread_row_put(row, writer->next_index, process, thread);
-	uint16_t size;
-
-	if (name_bytes) {
-		*p++ = RP_THREAD_NAME;
-		p = rp_wire_varint_put(p, name_bytes);
-	}
-	memcpy(&size, row, sizeof(size));
-	size = (uint16_t)(size + (p - head) + (ptrdiff_t)name_bytes);
-	memcpy(row, &size, sizeof(size));
-	rp_outbuf_put(&writer->thread_rows, row, row_bytes);
-	rp_outbuf_put(&writer->thread_rows, head, (size_t)(p - head));
-	rp_outbuf_put(&writer->thread_rows, name, name_bytes);
-	writer->next_index++;
-	return writer->thread_rows.failed ? -ENOMEM : 0;
+	return rp_thread_row_put(&writer->thread_rows, writer->next_index++, process, thread, name);
 }
 
 /* The index of the losses, whose key no capture thread has: it is in no table. */
@@ -356,7 +340,7 @@ static int find_labels(struct rp_trace_writer *writer, const struct rp_trace_wri
 
 	if (writer->reader->info.version != RP_NETTRACE_V6)
 		return rp_label_set_intern(&writer->ids, &event->from->activity,
-					   &event->from->related_activity, false, ret_labels);
+					   &event->from->related_activity, ret_labels);
 	bytes = rp_point_index_find(&writer->reader->labels.index, id, &size);
 	return bytes ? intern(&writer->lists, &writer->list_ids, id, bytes, size, false,
 			      ret_labels) : 0;
@@ -423,7 +407,7 @@ int rp_trace_writer_event(struct rp_trace_writer *writer,
 	if (writer->events.size + event->payload_bytes > BLOCK_BYTES ||
 	    (writer->is_unsorted && writer->block_offset != reader->block_offset) ||
 	    writer->stacks.size > CONTENT_BYTES || writer->lists.size > CONTENT_BYTES ||
-	    rp_label_set_full(&writer->ids))
+	    rp_label_set_full(&writer->ids, 0))
 		ret = close_block(writer);
 	writer->block_offset = reader->block_offset;
 	if (ret == 0)
