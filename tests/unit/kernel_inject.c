@@ -114,6 +114,63 @@ Test(kernel_inject, events_stand_at_their_time_and_losses_of_both_are_reported)
 	free(all.bytes);
 }
 
+/* Feeds the blocks that the encoder has closed. */
+static void feed(struct rp_kernel_inject *inject, struct rp_encoder *encoder)
+{
+	const void *bytes;
+	size_t size;
+
+	bytes = rp_encoder_output(encoder, &size);
+	cr_assert_eq(rp_kernel_inject_feed(inject, bytes, size), 0);
+	rp_encoder_consume(encoder, size);
+}
+
+/* Only version 6 has rows, which a stream may remove one by one or all at a sequence point. */
+Test(kernel_inject, threads_whose_rows_the_stream_removes_keep_their_kernel_events)
+{
+	/* Rows 2 and 3 are those of the threads 7 and 8. */
+	static const uint8_t removal[] = "\4\0\0\7" "\2\0" "\3\0";
+	const struct rp_encoder_point point = {
+		.last_ns = TRACE_START_NS + 500, .lost = 1, .metadata_id = 1, .version = 6,
+		.process_id = 4242,
+	};
+	struct rp_kernel_inject *inject = make();
+	struct rp_encoder *encoder = trace_begin(), *next;
+	struct rp_encoder_event_type *type = trace_define(encoder, "Theirs", 1, NULL, 0);
+	struct inject_output all = { 0 };
+	struct rp_reader_stats stats;
+	char text[4096];
+
+	if (trace_version() != 6)
+		cr_skip_test("version 4 has no rows of threads");
+	for (uint64_t i = 0; i < 5; i++)
+		put(inject, 1, 150 + 100 * i, i < 2 ? 9 : 8, i, i == 3);
+	trace_event(encoder, type, TRACE_START_NS + 100, 7, NULL, 0);
+	trace_event(encoder, type, TRACE_START_NS + 200, 8, NULL, 0);
+	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + 300, 0), 0);
+	feed(inject, encoder);
+	cr_assert_eq(rp_kernel_inject_feed(inject, removal, sizeof(removal) - 1), 0);
+	trace_event(encoder, type, TRACE_START_NS + 400, 6, NULL, 0);
+	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + 500, 1), 0);
+	feed(inject, encoder);
+	cr_assert_eq(rp_encoder_resume(&point, &next), 0);
+	trace_event(next, trace_define(next, "Others", 2, NULL, 0), TRACE_START_NS + 600, 8, NULL,
+		    0);
+	cr_assert_eq(rp_encoder_end(next), 0);
+	feed(inject, next);
+	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
+	inject_gather(inject, &all);
+	stats = report(&all, 0, text);
+	cr_expect_str_eq(text, "Theirs@100/7 Second@150/9 Theirs@200/8 Second@250/9 "
+			 "Second@350/8 Theirs@400/6 Second@450/8 Second@550/8 Others@600/8 ");
+	cr_expect_eq(stats.lost, 2);
+	cr_expect_eq(stats.unordered, 0);
+	rp_kernel_inject_destroy(inject);
+	rp_encoder_destroy(encoder);
+	rp_encoder_destroy(next);
+	free(all.bytes);
+}
+
 static void with_activity(struct rp_encoder *encoder, const struct rp_encoder_event_type *type,
 			  uint64_t time_ns, uint64_t thread, const char *activity)
 {

@@ -28,9 +28,23 @@ static int put_row(struct rp_kernel_inject *inject, uint64_t index, uint64_t pro
 	return ret;
 }
 
+/* Put the row of the artificial capture thread, whose numbers begin at 0. */
+static int begin_rows(struct rp_kernel_inject *inject)
+{
+	inject->sequence = 0;
+	return put_row(inject, RP_KERNEL_INJECT_THREAD, 0, 0);
+}
+
+static int put_definitions(struct rp_kernel_inject *inject)
+{
+	return rp_inject_put_object(inject, RP_BLOCK_METADATA, inject->rows.bytes,
+				    inject->rows.size);
+}
+
 /*
- * Find the index of a thread's row, or put a row. The table has only 32 bits for an index, so 0
- * marks a row that this function put, whose index follows from the thread.
+ * Find the index of a thread's row, or put a row. A slot of the table has the index of the stream's
+ * row, or 0 without one, and is marked if this function put a row, whose index follows from the
+ * thread.
  */
 static int find_index(struct rp_kernel_inject *inject, uint64_t thread, uint64_t *ret_index)
 {
@@ -41,7 +55,10 @@ static int find_index(struct rp_kernel_inject *inject, uint64_t thread, uint64_t
 	if (slot)
 		return 0;
 	ret = rp_thread_table_add(&inject->indexes, thread, &slot);
-	return ret ? ret : put_row(inject, *ret_index, inject->process, thread);
+	if (ret)
+		return ret;
+	slot->marked = 1;
+	return put_row(inject, *ret_index, inject->process, thread);
 }
 
 static struct rp_inject_list *list_of(struct rp_kernel_inject *inject,
@@ -132,6 +149,42 @@ static int pass_threads(struct rp_kernel_inject *inject, struct rp_cursor conten
 			slot->sequence = (uint32_t)added->index;
 	}
 	return ret ? ret : rp_inject_put_object(inject, RP_BLOCK_THREAD, whole.at,
+						rp_cursor_left(&whole));
+}
+
+/* From here on, a removed row's thread has the row that find_index() put, or gets one from it. */
+static void remove_row(struct rp_kernel_inject *inject, struct rp_thread_row *row)
+{
+	struct rp_thread_slot *slot = rp_thread_table_find(&inject->indexes, row->thread);
+
+	if (slot && slot->sequence == row->index) {
+		slot->sequence = 0;
+		if (!slot->marked)
+			rp_thread_table_remove(&inject->indexes, row->thread);
+	}
+	rp_thread_rows_remove(&inject->threads, row);
+}
+
+static int pass_removals(struct rp_kernel_inject *inject, struct rp_cursor content)
+{
+	const struct rp_cursor whole = content;
+	uint64_t index;
+	uint32_t number;
+	/* The events before the block refer to the rows. */
+	int ret = rp_inject_close_block(inject);
+
+	while (!ret && content.at < content.end) {
+		struct rp_thread_row *row;
+
+		if (rp_cursor_varint(&content, &index) < 0 ||
+		    rp_cursor_varint32(&content, &number) < 0)
+			return -EBADMSG;
+		row = rp_thread_rows_find(&inject->threads, index);
+		if (!row)
+			return -EBADMSG;
+		remove_row(inject, row);
+	}
+	return ret ? ret : rp_inject_put_object(inject, RP_BLOCK_REMOVE_THREAD, whole.at,
 						rp_cursor_left(&whole));
 }
 
@@ -288,6 +341,22 @@ static int put_point(struct rp_kernel_inject *inject, uint64_t time, uint32_t fl
 	return ret;
 }
 
+/* Put the rows and definitions of kernel events again, which the sequence point removed. */
+static int flush(struct rp_kernel_inject *inject, uint32_t flags)
+{
+	int ret = 0;
+
+	if (flags & RP_POINT_FLUSH_METADATA) {
+		rp_type_table_clear(&inject->types);
+		ret = put_definitions(inject);
+	}
+	if (ret || !(flags & RP_POINT_FLUSH_THREADS))
+		return ret;
+	rp_thread_rows_clear(&inject->threads);
+	rp_thread_table_fini(&inject->indexes);
+	return begin_rows(inject);
+}
+
 static int pass_sequence_point(struct rp_kernel_inject *inject, struct rp_cursor content)
 {
 	uint64_t time;
@@ -297,9 +366,6 @@ static int pass_sequence_point(struct rp_kernel_inject *inject, struct rp_cursor
 	if (rp_cursor_u64(&content, &time) < 0 || rp_cursor_u32(&content, &flags) < 0 ||
 	    rp_cursor_u32(&content, &count) < 0 || count == UINT32_MAX)
 		return -EBADMSG;
-	/* Sessions that stream never remove rows or definitions. */
-	if (flags)
-		return -EPROTONOSUPPORT;
 	ret = rp_inject_put_until(inject, time, SIZE_MAX);
 	if (!ret)
 		ret = rp_inject_close_block(inject);
@@ -309,7 +375,7 @@ static int pass_sequence_point(struct rp_kernel_inject *inject, struct rp_cursor
 	rp_label_set_next(&inject->label_set, true);
 	inject->label_ranges.size = 0;
 	memset(inject->lists, 0, sizeof(inject->lists));
-	return ret;
+	return ret ? ret : flush(inject, flags);
 }
 
 int rp_inject_put_last_point_v6(struct rp_kernel_inject *inject)
@@ -358,6 +424,9 @@ int rp_inject_step_v6(struct rp_kernel_inject *inject, struct rp_cursor *c)
 		break;
 	case RP_BLOCK_THREAD:
 		ret = pass_threads(inject, content);
+		break;
+	case RP_BLOCK_REMOVE_THREAD:
+		ret = pass_removals(inject, content);
 		break;
 	case RP_BLOCK_LABEL_LIST:
 		ret = pass_labels(inject, content);
@@ -424,11 +493,8 @@ int rp_inject_take_header_v6(struct rp_kernel_inject *inject, struct rp_cursor *
 	rp_object_stream_put(&inject->output, whole.at, (size_t)(c->at - whole.at));
 	inject->has_header = inject->output.is_v6 = true;
 	inject->last = inject->start;
-	/* All numbers begin at 0. */
-	inject->sequence = 0;
-	ret = rp_inject_put_object(inject, RP_BLOCK_METADATA, inject->rows.bytes,
-				   inject->rows.size);
+	ret = put_definitions(inject);
 	if (!ret)
-		ret = put_row(inject, RP_KERNEL_INJECT_THREAD, 0, 0);
+		ret = begin_rows(inject);
 	return ret ? ret : 1;
 }

@@ -66,9 +66,9 @@ struct rp_trace_merge_source {
 /*
  * Merges traces, also while they are written. The merged trace has the events of each source up to
  * its end, or up to the place where the source is cut or damaged: each event once, with its stack,
- * activity, labels and thread name unchanged, and in the order of time. Payloads are unchanged, too,
- * except that those of recordings that are merged as a whole may get other ids, names and times. A
- * late event gets the time of the last event before it. The losses are summed.
+ * activity, labels and thread name unchanged, and in the order of time. Payloads are unchanged,
+ * too, except that those of recordings that are merged as a whole may get other ids, names and
+ * times. A late event gets the time of the last event before it. The losses are summed.
  */
 struct rp_trace_merge;
 
