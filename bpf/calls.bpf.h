@@ -6,11 +6,23 @@
  * sys_enter, sys_exit: the call's arguments lie in the thread's storage until it returns. The stack
  * of user mode is the same then.
  *
+ * page_fault_user, fault_minor, fault_major: the first runs when a fault begins. The others are the
+ * kernel's counters of page faults, which count a fault when it has been handled. A fault that ends
+ * in a signal has no record.
+ *
  * block_rq_issue, block_rq_complete: the first runs in the thread that issues the request, which a
  * thread of the kernel may do for the thread that wrote; the second in an interrupt.
  */
 #define SYS_FUTEX 202			/* x86-64 */
 #define REQ_OP_MASK 0xff
+/* A shorter call waited for no disk, so its file is of no interest. */
+#define FILE_CALL_NS 20000
+
+/* The kernel's types of files, which share a mask. */
+#define MODE_TYPE 0xf000
+#define MODE_DIRECTORY 0x4000
+#define MODE_BLOCK_DEVICE 0x6000
+#define MODE_REGULAR 0x8000
 
 struct thread_call {
 	__u64 began_ns;			/* 0: the thread is in no call */
@@ -24,6 +36,24 @@ struct {
 	__type(key, int);
 	__type(value, struct thread_call);
 } calls SEC(".maps");
+
+struct thread_fault {
+	__u64 began_ns;			/* 0: the thread handles no fault */
+	__u64 address, error;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread_fault);
+} faults SEC(".maps");
+
+/* The kernel's struct bpf_perf_event_data of x86-64. */
+struct counted_fault {
+	__u64 registers[21];
+	__u64 period, address;
+};
 
 struct issued {
 	__u64 began_ns;
@@ -39,6 +69,7 @@ struct {
 } requests SEC(".maps");
 
 const volatile bool all_calls = false;	/* false: of futexes alone */
+bool counts_faults;			/* fault_minor and fault_major are attached */
 
 static __always_inline bool is_recorded(const struct task_struct *task)
 {
@@ -82,6 +113,40 @@ static __always_inline void begin_own(struct rp_wait_record *record, struct task
 	record->began_ns = record->woken_ns = 0;
 }
 
+/* Return: the descriptor of a file that a call of x86-64 reads, writes or opens; or -1. */
+static __always_inline int find_descriptor(const struct thread_call *call, long result)
+{
+	switch (call->number) {
+	case 2: case 257:		/* open, openat */
+		return (int)result;
+	case 0: case 1: case 17: case 18: case 19: case 20:	/* read, write, their variants */
+	case 74: case 75: case 77: case 217:	/* fsync, fdatasync, ftruncate, getdents64 */
+	case 277: case 285:			/* sync_file_range, fallocate */
+	case 295: case 296: case 327: case 328:	/* preadv, pwritev, their variants */
+		return (int)call->arguments[0];
+	default:
+		return -1;
+	}
+}
+
+/* Only files on disks have a name that says something. */
+static __always_inline void take_file(char *name, struct task_struct *task, int descriptor)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **files = BPF_CORE_READ(table, fd), *file = NULL;
+	struct dentry *entry;
+	unsigned int type;
+
+	if (descriptor < 0 || (unsigned int)descriptor >= BPF_CORE_READ(table, max_fds))
+		return;
+	bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
+	entry = BPF_CORE_READ(file, f_path.dentry);
+	type = BPF_CORE_READ(entry, d_inode, i_mode) & MODE_TYPE;
+	if (type == MODE_REGULAR || type == MODE_DIRECTORY || type == MODE_BLOCK_DEVICE)
+		bpf_probe_read_kernel_str(name, RP_WAIT_FILE_BYTES,
+					  BPF_CORE_READ(entry, d_name.name));
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 {
@@ -105,6 +170,9 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	record->call.number = call->number;
 	__builtin_memcpy(record->call.arguments, call->arguments, sizeof(call->arguments));
 	record->call.result = result;
+	__builtin_memset(record->call.file, 0, sizeof(record->call.file));
+	if (now - began >= FILE_CALL_NS)
+		take_file(record->call.file, task, find_descriptor(call, result));
 	take_registers(record, task);
 	/* All calls are too many for copies of stacks. */
 	if (threshold_ns)
@@ -113,20 +181,69 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	return 0;
 }
 
+static __always_inline void emit_fault(struct task_struct *task, const struct thread_fault *fault,
+				       __u64 now, bool is_major)
+{
+	struct rp_wait_record *record = begin_record(RP_WAIT_FAULT);
+
+	if (!record)
+		return;
+	begin_own(record, task, RP_WAIT_FAULT, now);
+	record->began_ns = fault->began_ns;
+	record->fault.address = fault->address;
+	record->fault.error = (__u32)fault->error;
+	record->fault.is_major = is_major;
+	take_registers(record, task);
+	take_stack(record);
+	put_record(record);
+}
+
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_fault_user, unsigned long address, struct pt_regs *regs, unsigned long error)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct rp_wait_record *record = begin_record(RP_WAIT_FAULT);
+	__u64 now = bpf_ktime_get_ns();
+	struct thread_fault *kept, fault = {
+		.began_ns = now, .address = address, .error = error,
+	};
 
-	if (!record || !is_recorded(task))
+	if (!is_recorded(task))
 		return 0;
-	begin_own(record, task, RP_WAIT_FAULT, bpf_ktime_get_ns());
-	record->fault.address = address;
-	record->fault.error = error;
-	take_registers(record, task);
-	take_stack(record);
-	put_record(record);
+	if (!counts_faults) {
+		emit_fault(task, &fault, now, false);
+		return 0;
+	}
+	kept = bpf_task_storage_get(&faults, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (kept)
+		*kept = fault;
+	else
+		count_loss(RP_WAIT_LOSS_STATE);
+	return 0;
+}
+
+/* The kernel also counts faults of its own at addresses of the program. */
+static __always_inline void end_fault(const struct counted_fault *context, bool is_major)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_fault *fault = bpf_task_storage_get(&faults, task, NULL, 0);
+
+	if (!fault || !fault->began_ns || fault->address != context->address)
+		return;
+	emit_fault(task, fault, bpf_ktime_get_ns(), is_major);
+	fault->began_ns = 0;
+}
+
+SEC("perf_event")
+int fault_minor(struct counted_fault *context)
+{
+	end_fault(context, false);
+	return 0;
+}
+
+SEC("perf_event")
+int fault_major(struct counted_fault *context)
+{
+	end_fault(context, true);
 	return 0;
 }
 
@@ -144,6 +261,9 @@ static __always_inline void describe(struct request *request, struct rp_block_re
 	out->bytes = BPF_CORE_READ(request, __data_len);
 	out->operation = BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK;
 	out->status = 0;
+	out->device[0] = '\0';
+	if (disk)
+		bpf_probe_read_kernel_str(out->device, sizeof(out->device), disk->disk_name);
 }
 
 SEC("tp_btf/block_rq_issue")

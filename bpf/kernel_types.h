@@ -28,6 +28,36 @@ struct pid {
 
 struct rseq;
 
+struct qstr {
+	const unsigned char *name;
+} RELOCATED;
+
+struct inode {
+	unsigned short i_mode;
+} RELOCATED;
+
+struct dentry {
+	struct qstr d_name;
+	struct inode *d_inode;
+} RELOCATED;
+
+struct path {
+	struct dentry *dentry;
+} RELOCATED;
+
+struct file {
+	struct path f_path;
+} RELOCATED;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} RELOCATED;
+
+struct files_struct {
+	struct fdtable *fdt;
+} RELOCATED;
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -36,6 +66,8 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct rseq *rseq;
 	__u64 start_time;
+	char comm[16];
+	struct files_struct *files;
 } RELOCATED;
 
 /* x86-64 only. */
@@ -45,6 +77,7 @@ struct pt_regs {
 
 struct gendisk {
 	int major, first_minor;
+	char disk_name[32];
 } RELOCATED;
 
 struct request_queue {

@@ -57,6 +57,8 @@ struct due {
 	__u64 ended_ns;			/* 0: none is due */
 	__s64 frame_bytes;
 	__u64 frames[RP_WAIT_FRAMES_MAX];
+	struct rp_previous_thread previous;
+	__u64 switched_ns;		/* the last switch on this processor; 0: unknown */
 };
 
 struct {
@@ -180,6 +182,7 @@ static __always_inline void fill_wait(struct rp_wait_record *record, struct due 
 	record->woken_ns = due->wait.woken_ns;
 	record->kernel_frames = bytes > 0 ? (__u32)bytes / 8 : 0;
 	__builtin_memcpy(record->frames, due->frames, sizeof(record->frames));
+	record->previous = due->previous;
 }
 
 static __always_inline void emit(struct task_struct *task, struct due *due, bool with_stack)
@@ -250,7 +253,22 @@ static __always_inline void leave(struct task_struct *task, struct due *due, boo
 	wait->waker_thread = wait->waker_process = 0;
 }
 
-static __always_inline void come_back(struct task_struct *task, struct due *due, __u64 now)
+/* Note which thread used the processor while the waiting thread was ready to run. */
+static __always_inline void take_previous(struct due *due, struct task_struct *previous)
+{
+	__u64 from = due->wait.woken_ns ? due->wait.woken_ns : due->wait.began_ns;
+
+	__builtin_memset(&due->previous, 0, sizeof(due->previous));
+	if (previous->pid == 0 || !due->switched_ns)
+		return;
+	due->previous.process = previous->tgid;
+	due->previous.thread = previous->pid;
+	due->previous.ran_ns = due->ended_ns - (due->switched_ns > from ? due->switched_ns : from);
+	bpf_probe_read_kernel(due->previous.name, sizeof(due->previous.name), previous->comm);
+}
+
+static __always_inline void come_back(struct task_struct *task, struct task_struct *previous,
+				      struct due *due, __u64 now)
 {
 	struct thread_wait *wait;
 
@@ -263,6 +281,7 @@ static __always_inline void come_back(struct task_struct *task, struct due *due,
 		due->wait = *wait;
 		due->ended_ns = now;
 		due->frame_bytes = bpf_get_task_stack(task, due->frames, sizeof(due->frames), 0);
+		take_previous(due, previous);
 		if (!has_sequence(task))
 			emit(task, due, false);
 	}
@@ -279,7 +298,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	if (!due)
 		return 0;
 	leave(prev, due, preempt, now);
-	come_back(next, due, now);
+	come_back(next, prev, due, now);
+	due->switched_ns = now;
 	return 0;
 }
 

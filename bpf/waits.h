@@ -10,12 +10,15 @@
 
 #define RP_WAIT_FRAMES_MAX 64
 #define RP_WAIT_STACK_BYTES 16384
+#define RP_WAIT_NAME_BYTES 16		/* of a thread, as the kernel limits it */
+#define RP_WAIT_FILE_BYTES 40
+#define RP_WAIT_DEVICE_BYTES 32		/* of a disk, as the kernel limits it */
 
 enum rp_wait_kind {
 	RP_WAIT_ENDED,			/* a thread runs again */
 	RP_WAIT_WAKING,			/* a thread makes another one runnable */
 	RP_WAIT_CALL,			/* a system call returns */
-	RP_WAIT_FAULT,			/* a page fault in user mode */
+	RP_WAIT_FAULT,			/* a page fault of user mode was handled */
 	RP_WAIT_BLOCK,			/* a request to a block device is complete */
 	RP_WAIT_INTERRUPT,		/* an interrupt was handled */
 };
@@ -38,11 +41,13 @@ struct rp_call {
 	__u64 number;
 	__u64 arguments[6];
 	__s64 result;
+	char file[RP_WAIT_FILE_BYTES];	/* the last part of its name; empty: unknown or none */
 };
 
 struct rp_fault {
 	__u64 address;
-	__u64 error;			/* bits of x86-64: 1 protection, 2 write, 16 instruction */
+	__u32 error;			/* bits of x86-64: 1 protection, 2 write, 16 instruction */
+	__u32 is_major;			/* the page had to be read */
 };
 
 struct rp_block_request {
@@ -51,6 +56,7 @@ struct rp_block_request {
 	__u32 major, minor;		/* of the disk */
 	__u32 operation;		/* REQ_OP_ of the kernel: 0 read, 1 write, 2 flush */
 	__s32 status;			/* 0: no error */
+	char device[RP_WAIT_DEVICE_BYTES];	/* its name; empty: unknown */
 };
 
 struct rp_interrupt {
@@ -58,6 +64,13 @@ struct rp_interrupt {
 	__u8 is_soft;
 	__u8 is_handled;		/* false: the device of this handler caused none */
 	char name[58];			/* of the handler; empty for a softirq */
+};
+
+/* The thread that used the processor before a waiting thread got it. */
+struct rp_previous_thread {
+	__u32 process, thread;		/* 0: the processor was idle */
+	__u64 ran_ns;			/* without a break, while the other was ready to run */
+	char name[RP_WAIT_NAME_BYTES];
 };
 
 /* Waits and wakings have frames of the kernel. Others end after their part if no stack follows. */
@@ -70,13 +83,17 @@ struct rp_wait_record {
 	__u32 processor;
 	__u32 kernel_frames;		/* count */
 	__u64 time_ns;			/* of the switch to the thread, the waking, or the end */
-	__u64 began_ns;			/* when the sleeper left its processor, or the call began */
+	/* When the sleeper left its processor, or the call, the fault or the interrupt began. */
+	__u64 began_ns;
 	__u64 woken_ns;			/* when it became runnable; 0: unknown */
 	__u32 stack_bytes;		/* of the user's stack; 0: the registers alone are known */
 	__u32 has_registers;
 	struct rp_wait_registers registers;
 	union {
-		__u64 frames[RP_WAIT_FRAMES_MAX];
+		struct {
+			__u64 frames[RP_WAIT_FRAMES_MAX];
+			struct rp_previous_thread previous;	/* of ENDED */
+		};
 		struct rp_call call;
 		struct rp_fault fault;
 		struct rp_block_request block;

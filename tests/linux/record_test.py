@@ -288,56 +288,6 @@ class Calls(Waits):
 
 
 class Groups(Case):
-    def fields_of(self, event, *command):
-        """Return the last line of the command's output, and the fields of its events."""
-        done = self.record("--kernel", "faults,block", "--", *command)
-        if lacks_bpf(done.stderr):
-            self.skipTest(done.stderr)
-        rows, summary = events_of(self.trace)
-        self.assertEqual(summary["events_lost"], 0, done.stderr)
-        name = os.path.basename(command[0])[:15]
-        return (done.stdout.strip().rpartition("\n")[2],
-                [row["fields"] for row in rows if row["event"] == event
-                 and row["process_name"] == name])
-
-    @in_one_of_three
-    def test_each_page_that_a_program_touches_first_is_a_fault(self):
-        pages = 200
-        line, faults = self.fields_of("PageFault", sys.executable, "-c", f"""
-import ctypes, mmap
-memory = mmap.mmap(-1, {pages} * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-memory.madvise(mmap.MADV_NOHUGEPAGE)
-for page in range({pages}):
-    memory[page * 4096] = 1
-print(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
-""")
-        begin = int(line)
-        touched = [fault for fault in faults if begin <= fault["address"] < begin + pages * 4096]
-        self.assertEqual(sorted(fault["address"] for fault in touched),
-                         [begin + page * 4096 for page in range(pages)])
-        self.assertEqual({bool(fault["is_write"]) for fault in touched}, {True})
-
-    @in_one_of_three
-    def test_each_read_past_the_page_cache_is_a_request_to_the_disk(self):
-        path = os.path.join(os.path.dirname(self.trace), "data")
-        with open(path, "wb") as file:
-            file.write(os.urandom(1 << 20))
-            os.fsync(file.fileno())
-        device = os.stat(path).st_dev
-        with open("/proc/diskstats", encoding="ascii") as disks:
-            if not any(line.split()[:2] == [str(os.major(device)), str(os.minor(device))]
-                       for line in disks):
-                self.skipTest("the folder for temporary files is on no disk")
-        _, requests = self.fields_of("BlockRequest", "dd", f"if={path}", "of=/dev/null", "bs=64k",
-                                     "iflag=direct", "status=none")
-        reads = [request for request in requests if request["operation"] == "read"
-                 and request["bytes"] == 65536]
-        # A page of the program itself may come from the disk, too.
-        self.assertGreaterEqual(len(reads), 16)
-        for request in reads:
-            self.assertEqual(request["status"], 0)
-            self.assertGreater(request["duration_ns"], 0)
-
     def test_what_a_small_ring_cannot_take_is_counted_in_the_trace(self):
         copies = 200000
         copy = f"dd if=/dev/zero of=/dev/null bs=1 count={copies} status=none"

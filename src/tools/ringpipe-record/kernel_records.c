@@ -63,12 +63,24 @@ static uint64_t trace_id(struct rp_recorder *recorder, uint32_t process, uint32_
 	return found ? found->trace_id : 0;
 }
 
+/*
+ * The id in the trace of the thread that used the processor before a wait ended. If the trace has
+ * no events of its process, the thread keeps the kernel's id.
+ */
+static uint64_t previous_id(struct rp_recorder *recorder, const struct rp_previous_thread *previous)
+{
+	const uint64_t id = trace_id(recorder, previous->process, previous->thread);
+
+	return id ? id : previous->thread;
+}
+
 /* A record on its way to the trace. */
 struct arrival {
 	const struct rp_wait_record *record;
 	struct rp_record_trace_place place;
 	struct rp_machine_thread *thread;
 	uint64_t other;			/* the other thread's id in the trace; 0: none */
+	uint64_t previous;		/* of a wait: likewise */
 	uint32_t frame_count;
 };
 
@@ -85,6 +97,10 @@ static int take_wait(struct rp_recorder *recorder, const struct arrival *arrival
 		.state = record->state,
 		.waker_process = record->other_process,
 		.waker_thread = arrival->other,
+		.previous_process = record->previous.process,
+		.previous_thread = arrival->previous,
+		.previous_ns = record->previous.ran_ns,
+		.previous_name = record->previous.name,
 	}, recorder->frames, arrival->frame_count);
 }
 
@@ -133,6 +149,7 @@ static int take_call(struct rp_recorder *recorder, const struct arrival *arrival
 		.name = rp_syscall_name(record->call.number),
 		.result = record->call.result,
 		.duration_ns = record->time_ns - record->began_ns,
+		.file = record->call.file,
 	};
 	int ret = 0;
 
@@ -145,6 +162,19 @@ static int take_call(struct rp_recorder *recorder, const struct arrival *arrival
 				 arrival->frame_count);
 }
 
+static int take_page_fault(struct rp_recorder *recorder, const struct arrival *arrival)
+{
+	const struct rp_wait_record *record = arrival->record;
+
+	return rp_record_page_fault(recorder->trace, &arrival->place,
+				    &(struct rp_record_page_fault){
+		.address = record->fault.address,
+		.is_write = record->fault.error & FAULT_WRITES,
+		.is_major = record->fault.is_major,
+		.duration_ns = record->time_ns - record->began_ns,
+	}, recorder->frames, arrival->frame_count);
+}
+
 static int take_block_request(struct rp_recorder *recorder, const struct arrival *arrival)
 {
 	static const char *const operations[] = { "read", "write", "flush", "discard" };
@@ -154,6 +184,7 @@ static int take_block_request(struct rp_recorder *recorder, const struct arrival
 		.operation = block->operation < 4 ? operations[block->operation] : "other",
 		.sector = block->sector, .bytes = block->bytes, .status = block->status,
 		.duration_ns = arrival->record->time_ns - arrival->record->began_ns,
+		.device = block->device,
 	};
 
 	return rp_record_block_request(recorder->trace, &arrival->place, &request);
@@ -195,10 +226,7 @@ static int take_arrival(struct rp_recorder *recorder, const struct arrival *arri
 	case RP_WAIT_CALL:
 		return take_call(recorder, arrival);
 	case RP_WAIT_FAULT:
-		return rp_record_page_fault(recorder->trace, &arrival->place,
-					    record->fault.address,
-					    record->fault.error & FAULT_WRITES, recorder->frames,
-					    arrival->frame_count);
+		return take_page_fault(recorder, arrival);
 	case RP_WAIT_BLOCK:
 		return take_block_request(recorder, arrival);
 	case RP_WAIT_INTERRUPT:
@@ -215,6 +243,9 @@ static int take_kernel_record(struct rp_recorder *recorder, const struct rp_wait
 		.record = record,
 		.other = trace_id(recorder, record->other_process, record->other_thread),
 	};
+
+	if (record->kind == RP_WAIT_ENDED)
+		arrival.previous = previous_id(recorder, &record->previous);
 
 	arrival.thread = find_thread(recorder, record->process, record->thread);
 	if (!arrival.thread)

@@ -17,6 +17,10 @@ static const struct rp_field wait_fields[] = {
 	{ "state", .type = RP_TYPE_U32 },
 	{ "waker_process", .type = RP_TYPE_U32 },
 	{ "waker_thread", .type = RP_TYPE_U64 },
+	{ "previous_process", .type = RP_TYPE_U32 },
+	{ "previous_thread", .type = RP_TYPE_U64 },
+	{ "previous_ns", .type = RP_TYPE_U64 },
+	STRING("previous_name"),
 };
 
 static const struct rp_field waking_fields[] = {
@@ -33,6 +37,7 @@ static const struct rp_field syscall_fields[] = {
 	{ "argument0", .type = RP_TYPE_U64 }, { "argument1", .type = RP_TYPE_U64 },
 	{ "argument2", .type = RP_TYPE_U64 }, { "argument3", .type = RP_TYPE_U64 },
 	{ "argument4", .type = RP_TYPE_U64 }, { "argument5", .type = RP_TYPE_U64 },
+	STRING("file"),
 };
 
 static const struct rp_field futex_fields[] = {
@@ -45,6 +50,7 @@ static const struct rp_field futex_fields[] = {
 
 static const struct rp_field fault_fields[] = {
 	{ "address", .type = RP_TYPE_POINTER }, { "is_write", .type = RP_TYPE_BOOL },
+	{ "is_major", .type = RP_TYPE_BOOL }, { "duration_ns", .type = RP_TYPE_U64 },
 };
 
 static const struct rp_field block_fields[] = {
@@ -54,6 +60,7 @@ static const struct rp_field block_fields[] = {
 	{ "bytes", .type = RP_TYPE_U32 },
 	{ "status", .type = RP_TYPE_I32 },
 	{ "duration_ns", .type = RP_TYPE_U64 },
+	STRING("device"),
 };
 
 static const struct rp_field interrupt_fields[] = {

@@ -298,6 +298,11 @@ static void put_bytes(struct rp_record_trace *trace, const void *bytes, size_t s
 	trace->used += size;
 }
 
+static void put_string(struct rp_record_trace *trace, const char *text)
+{
+	put_bytes(trace, text, strlen(text) + 1);
+}
+
 int rp_record_sample(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 		     uint64_t period_ns, const uint64_t *frames, uint32_t frame_count)
 {
@@ -328,6 +333,10 @@ int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_p
 	put_bytes(trace, &wait->state, 4);
 	put_bytes(trace, &wait->waker_process, 4);
 	put_bytes(trace, &wait->waker_thread, 8);
+	put_bytes(trace, &wait->previous_process, 4);
+	put_bytes(trace, &wait->previous_thread, 8);
+	put_bytes(trace, &wait->previous_ns, 8);
+	put_string(trace, wait->previous_name);
 	return put(trace, RP_MACHINE_WAIT_DETAILS, place->thread->process, place, NULL, 0);
 }
 
@@ -346,11 +355,6 @@ int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace
 	return put(trace, RP_MACHINE_WAKING, place->thread->process, place, frames, frame_count);
 }
 
-static void put_string(struct rp_record_trace *trace, const char *text)
-{
-	put_bytes(trace, text, strlen(text) + 1);
-}
-
 int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 		      const struct rp_record_syscall *call, const uint64_t *frames,
 		      uint32_t frame_count)
@@ -365,6 +369,7 @@ int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trac
 	put_bytes(trace, &call->result, 8);
 	put_bytes(trace, &call->duration_ns, 8);
 	put_bytes(trace, call->arguments, sizeof(call->arguments));
+	put_string(trace, call->file);
 	return put(trace, RP_MACHINE_SYSCALL, place->thread->process, place, frames, frame_count);
 }
 
@@ -387,7 +392,7 @@ int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_t
 }
 
 int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
-			 uint64_t address, bool is_write, const uint64_t *frames,
+			 const struct rp_record_page_fault *fault, const uint64_t *frames,
 			 uint32_t frame_count)
 {
 	int ret = put_stack(trace, place, frames, frame_count);
@@ -395,8 +400,10 @@ int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_t
 	if (ret < 0)
 		return ret;
 	trace->stats.faults++;
-	put_bytes(trace, &address, 8);
-	put_bytes(trace, &is_write, 1);
+	put_bytes(trace, &fault->address, 8);
+	put_bytes(trace, &fault->is_write, 1);
+	put_bytes(trace, &fault->is_major, 1);
+	put_bytes(trace, &fault->duration_ns, 8);
 	return put(trace, RP_MACHINE_PAGE_FAULT, place->thread->process, place, frames,
 		   frame_count);
 }
@@ -417,6 +424,7 @@ int rp_record_block_request(struct rp_record_trace *trace,
 	put_bytes(trace, &request->bytes, 4);
 	put_bytes(trace, &request->status, 4);
 	put_bytes(trace, &request->duration_ns, 8);
+	put_string(trace, request->device);
 	return put(trace, RP_MACHINE_BLOCK_REQUEST, place->thread->process, place, NULL, 0);
 }
 

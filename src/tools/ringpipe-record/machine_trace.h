@@ -49,6 +49,11 @@ struct rp_record_wait {
 	uint32_t state;			/* enum rp_wait_state */
 	uint32_t waker_process;		/* 0: an interrupt while the processor was idle */
 	uint64_t waker_thread;		/* as in the trace */
+	/* The thread that used the processor before; 0: none, or unknown. */
+	uint32_t previous_process;
+	uint64_t previous_thread;
+	uint64_t previous_ns;		/* for which it ran, at most `runnable_ns` */
+	const char *previous_name;
 };
 int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 		   const struct rp_record_wait *wait, const uint64_t *frames,
@@ -71,6 +76,7 @@ struct rp_record_syscall {
 	uint64_t arguments[6];
 	int64_t result;			/* -errno below 0 */
 	uint64_t duration_ns;
+	const char *file;		/* the last part of its name; "": unknown or none */
 };
 int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 		      const struct rp_record_syscall *call, const uint64_t *frames,
@@ -88,8 +94,15 @@ int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_t
 			 const struct rp_record_futex_wait *wait, const uint64_t *frames,
 			 uint32_t frame_count);
 
+/* A page fault of user mode; `place` is its end, or its beginning if the duration is 0. */
+struct rp_record_page_fault {
+	uint64_t address;
+	bool is_write;
+	bool is_major;			/* the page had to be read */
+	uint64_t duration_ns;		/* 0: unknown */
+};
 int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
-			 uint64_t address, bool is_write, const uint64_t *frames,
+			 const struct rp_record_page_fault *fault, const uint64_t *frames,
 			 uint32_t frame_count);
 
 /* A request to a block device; `place` is the end, on the thread that issued it. */
@@ -100,6 +113,7 @@ struct rp_record_block_request {
 	uint32_t bytes;
 	int32_t status;			/* BLK_STS_ of the kernel; 0: no error */
 	uint64_t duration_ns;
+	const char *device;		/* its name; "": unknown */
 };
 int rp_record_block_request(struct rp_record_trace *trace,
 			    const struct rp_record_trace_place *place,

@@ -2,8 +2,10 @@
 #include "tools/ringpipe-record/wait_programs.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -17,6 +19,8 @@ struct rp_waits {
 	rp_waits_callback callback;
 	void *user;
 	int result;			/* of the callback that ended a drain */
+	struct bpf_link **counts;	/* of the programs that run when a fault is counted */
+	size_t count_count;
 };
 
 /* The caller explains failures. */
@@ -48,6 +52,7 @@ static void choose_programs(struct waits_bpf *bpf, const struct rp_waits_options
 {
 	const bool waits = !options->without_waits;
 	const bool calls = options->groups & (RP_WAITS_CALLS | RP_WAITS_FUTEX);
+	const bool faults = options->groups & RP_WAITS_FAULTS;
 	const bool block = options->groups & RP_WAITS_BLOCK;
 	const bool interrupts = options->groups & RP_WAITS_INTERRUPTS;
 
@@ -58,7 +63,9 @@ static void choose_programs(struct waits_bpf *bpf, const struct rp_waits_options
 	       waits && libbpf_find_vmlinux_btf_id("rseq_update", BPF_TRACE_RAW_TP) > 0);
 	choose(bpf->progs.sys_enter, calls);
 	choose(bpf->progs.sys_exit, calls);
-	choose(bpf->progs.page_fault_user, options->groups & RP_WAITS_FAULTS);
+	choose(bpf->progs.page_fault_user, faults);
+	choose(bpf->progs.fault_minor, faults);
+	choose(bpf->progs.fault_major, faults);
 	choose(bpf->progs.block_rq_issue, block);
 	choose(bpf->progs.block_rq_complete, block);
 	choose(bpf->progs.irq_handler_entry, interrupts);
@@ -105,9 +112,67 @@ static void prepare(struct waits_bpf *bpf)
 	bpf_link__destroy(link);
 }
 
+/* Run a program each time that a processor counts an event. Return: 0; -errno. */
+static int attach_count(struct rp_waits *waits, struct bpf_program *program, uint64_t counter,
+			int processor)
+{
+	struct perf_event_attr attributes = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attributes), .config = counter,
+		.sample_period = 1,
+	};
+	const int fd = (int)syscall(SYS_perf_event_open, &attributes, -1, processor, -1,
+				    PERF_FLAG_FD_CLOEXEC);
+	struct bpf_link *link;
+
+	/* The processor may be offline. */
+	if (fd < 0)
+		return errno == ENODEV ? 0 : -errno;
+	link = bpf_program__attach_perf_event(program, fd);	/* owns the descriptor */
+	if (!link) {
+		const int error = errno;
+
+		close(fd);
+		return -error;
+	}
+	waits->counts[waits->count_count++] = link;
+	return 0;
+}
+
+static void detach_counts(struct rp_waits *waits)
+{
+	while (waits->count_count > 0)
+		bpf_link__destroy(waits->counts[--waits->count_count]);
+}
+
+/* If the kernel refuses, a record of a fault has the time of its beginning and no duration. */
+static void attach_counts(struct rp_waits *waits)
+{
+	const int processors = libbpf_num_possible_cpus();
+	int ret = processors < 0 ? processors : 0;
+
+	waits->counts = ret ? NULL : calloc((size_t)processors, 2 * sizeof(*waits->counts));
+	if (!waits->counts)
+		return;
+	for (int i = 0; ret == 0 && i < processors; i++) {
+		ret = attach_count(waits, waits->bpf->progs.fault_minor,
+				   PERF_COUNT_SW_PAGE_FAULTS_MIN, i);
+		if (ret == 0)
+			ret = attach_count(waits, waits->bpf->progs.fault_major,
+					   PERF_COUNT_SW_PAGE_FAULTS_MAJ, i);
+	}
+	if (ret)
+		detach_counts(waits);
+	else
+		waits->bpf->bss->counts_faults = true;
+}
+
 static int attach(struct rp_waits *waits, const struct rp_waits_options *options)
 {
 	bpf_program__set_autoattach(waits->bpf->progs.prepare, false);
+	bpf_program__set_autoattach(waits->bpf->progs.fault_minor, false);
+	bpf_program__set_autoattach(waits->bpf->progs.fault_major, false);
+	if (options->groups & RP_WAITS_FAULTS)
+		attach_counts(waits);
 	if (!options->without_waits)
 		prepare(waits->bpf);
 	return waits_bpf__attach(waits->bpf);
@@ -143,6 +208,8 @@ void rp_waits_destroy(struct rp_waits *waits)
 	if (!waits)
 		return;
 	ring_buffer__free(waits->ring);
+	detach_counts(waits);
+	free(waits->counts);
 	waits_bpf__destroy(waits->bpf);
 	free(waits);
 }
@@ -163,6 +230,7 @@ int rp_waits_drain(struct rp_waits *waits)
 
 void rp_waits_stop(struct rp_waits *waits)
 {
+	detach_counts(waits);
 	waits_bpf__detach(waits->bpf);
 }
 

@@ -109,7 +109,7 @@ static bool is_id(const char *name)
 {
 	static const char *const names[] = {
 		"process_id", "parent_id", "thread", "waker_process", "waker_thread",
-		"woken_process", "woken_thread",
+		"woken_process", "woken_thread", "previous_process", "previous_thread",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
