@@ -11,7 +11,8 @@ import nettrace
 from nettrace import STRING, U32, U64, utf16z
 from tool import ToolTest
 
-START, STOP, WAIT, CALL, FUTEX, INTERRUPT, FAULT = range(1, 8)
+START, STOP, WAIT, CALL, FUTEX, INTERRUPT, FAULT, PROGRESS, BLOCK = range(1, 10)
+BOOL = 3
 MACHINE = "Ringpipe-Machine"
 LENGTH_US = 3000
 CALLS = {"recvfrom": "network", "fsync": "block_io", "clock_nanosleep": "sleep",
@@ -23,6 +24,20 @@ def guid(number):
     return struct.pack("<IHH8B", number, 0, 0, *[9] * 8)
 
 
+def wait(duration_ns, runnable_ns=0, state=1, waker=(0, 0), previous=(0, 0, 0, "")):
+    """Return the payload of a wait. `previous`: process, thread, duration in ns, name."""
+    return struct.pack("<QQIIQ", duration_ns, runnable_ns, state, *waker) + \
+        struct.pack("<IQQ", *previous[:3]) + utf16z(previous[3])
+
+
+def call(name, duration_ns, file=""):
+    return struct.pack("<I", 0) + utf16z(name) + struct.pack("<QQ", 0, duration_ns) + utf16z(file)
+
+
+def fault(address, duration_ns, is_major=0):
+    return struct.pack("<QIIQ", address, 0, is_major, duration_ns)
+
+
 class Machine:
     """Random records of one thread between 0 and LENGTH_US, and what they say of each us."""
 
@@ -30,7 +45,10 @@ class Machine:
         self.parts = ["program"] * LENGTH_US
         self.rows = []		# (end in us, event, payload)
         self.calls = []
+        self.faults = []
         self.waits = []
+        for start, end in self.spread(chance, 20):
+            self.add_fault(start, end)
         for start, end in self.spread(chance, 25):
             self.add_call(start, end, chance.choice(sorted(CALLS)))
         for start, end in self.spread(chance, 20):
@@ -48,8 +66,12 @@ class Machine:
     def add_call(self, start, end, name):
         self.calls.append((start, end, name))
         self.parts[start:end] = ["system_call"] * (end - start)
-        self.rows.append((end, CALL, struct.pack("<I", 0) + utf16z(name) +
-                          struct.pack("<QQ", 0, 1000 * (end - start))))
+        self.rows.append((end, CALL, call(name, 1000 * (end - start))))
+
+    def add_fault(self, start, end):
+        self.faults.append((start, end))
+        self.parts[start:end] = ["page_fault"] * (end - start)
+        self.rows.append((end, FAULT, fault(0x1000, 1000 * (end - start))))
 
     def add_interrupt(self, start, end):
         self.parts[start:end] = ["interrupt"] * (end - start)
@@ -59,14 +81,15 @@ class Machine:
     def add_wait(self, start, end, chance):
         state = chance.choice((0, 1, 2))
         woken = start if state == 0 else chance.randint(start, end)
-        self.waits.append((start, woken, end))
-        self.rows.append((end, WAIT, struct.pack("<QQIIQ", 1000 * (end - start),
-                                                 1000 * (end - woken), state, 55, 56)))
+        began = chance.randint(woken, end)	# the thread that used the processor before
+        self.waits.append((start, woken, began, end))
+        self.rows.append((end, WAIT, wait(1000 * (end - start), 1000 * (end - woken), state,
+                                          (55, 56), (77, 78, 1000 * (end - began), "hog"))))
 
     def parts_between(self, begin, until):
         """Return the part of each us; of a wait and of calls, only what is between counts."""
         parts = list(self.parts)
-        for start, woken, end in self.waits:
+        for start, woken, _, end in self.waits:
             first, last = max(start, begin), min(woken, until)
             covering = [(min(last, call[1]) - max(first, call[0]), call) for call in self.calls
                         if call[0] < last and call[1] > first]
@@ -75,9 +98,18 @@ class Machine:
                 # If two calls overlap the wait equally, the first counts.
                 _, (_, _, name) = max(covering, key=lambda row: (row[0], -row[1][0]))
                 part = CALLS[name]
+            if part == "other_wait" and any(fault[0] < last and fault[1] > first
+                                            for fault in self.faults):
+                part = "page_fault"
             parts[start:woken] = [part] * (woken - start)
             parts[woken:end] = ["runnable"] * (end - woken)
         return parts[begin:until]
+
+
+    def running_between(self, begin, until):
+        """Return the microseconds in which another thread used the processor."""
+        return [at for _, _, began, end in sorted(self.waits)
+                for at in range(max(began, begin), min(end, until))]
 
 
 def pool_of_threads(chance, threads=3, activities=4):
@@ -120,10 +152,16 @@ def define(trace):
     trace.define(STOP, "Shop", "requestStop", 2, [])
     trace.define(WAIT, MACHINE, "Wait", 1, [
         ("duration_ns", U64), ("runnable_ns", U64), ("state", U32), ("waker_process", U32),
-        ("waker_thread", U64)])
+        ("waker_thread", U64), ("previous_process", U32), ("previous_thread", U64),
+        ("previous_ns", U64), ("previous_name", STRING)])
     trace.define(CALL, MACHINE, "Syscall", 3, [
-        ("number", U32), ("name", STRING), ("result", U64), ("duration_ns", U64)])
-    trace.define(8, "Shop", "progress", 3, [])
+        ("number", U32), ("name", STRING), ("result", U64), ("duration_ns", U64),
+        ("file", STRING)])
+    trace.define(FAULT, MACHINE, "PageFault", 5, [
+        ("address", U64), ("is_write", BOOL), ("is_major", BOOL), ("duration_ns", U64)])
+    trace.define(BLOCK, MACHINE, "BlockRequest", 6, [
+        ("sector", U64), ("bytes", U32), ("duration_ns", U64), ("device", STRING)])
+    trace.define(PROGRESS, "Shop", "progress", 3, [])
     trace.define(FUTEX, MACHINE, "FutexWait", 4, [
         ("address", U64), ("result", U64), ("duration_ns", U64), ("waker_process", U32),
         ("waker_thread", U64)])
@@ -175,17 +213,24 @@ class Explain(ToolTest):
                 self.assertEqual(piece["from_ns"], at)
                 at += piece["duration_ns"]
             self.assertEqual(at, 1000 * end)
+            self.assertEqual(self.running(row), machine.running_between(start, end))
+
+    @staticmethod
+    def running(row):
+        """Return the microseconds for which a row names the thread that used the processor."""
+        return [at for piece in row["pieces"] if (piece.get("running_thread_id"),
+                piece.get("running_process_id"), piece.get("detail")) == (78, 77, "hog")
+                for at in range(piece["from_ns"] // 1000,
+                                (piece["from_ns"] + piece["duration_ns"]) // 1000)]
 
     def test_a_lock_has_its_address_and_the_thread_that_released_it(self):
-        wait = struct.pack("<QQIIQ", 900_000, 100_000, 1, 4242, 8)
         futex = struct.pack("<QQQIQ", 0x7f00, 0, 950_000, 4242, 8)
-        holder = struct.pack("<QQIIQ", 700_000, 0, 1, 0, 0)
         trace = define(nettrace.Trace())
         self.mark(trace, 0, START)
-        trace.events(CALL, [struct.pack("<I", 0) + utf16z("fsync") +
-                            struct.pack("<QQ", 0, 720_000)], thread=8, ns=790_000)
-        trace.events(WAIT, [holder], thread=8, ns=780_000)
-        trace.events(WAIT, [wait], ns=1_000_000).events(FUTEX, [futex], ns=1_020_000)
+        trace.events(CALL, [call("fsync", 720_000)], thread=8, ns=790_000)
+        trace.events(WAIT, [wait(700_000)], thread=8, ns=780_000)
+        trace.events(WAIT, [wait(900_000, 100_000, 1, (4242, 8))], ns=1_000_000)
+        trace.events(FUTEX, [futex], ns=1_020_000)
         self.mark(trace, 1100, STOP)
         row, = self.explain(trace)
         self.assertEqual(row["parts_ns"]["lock"], 800_000)
@@ -210,11 +255,10 @@ class Explain(ToolTest):
             rows += [(end, 0, thread, start) for thread, start, end in waits]
             for at, is_event, thread, value in sorted(rows):
                 if not is_event:
-                    wait = struct.pack("<QQIIQ", 1000 * (at - value), 0, 1, 0, 0)
-                    trace.events(WAIT, [wait], thread=thread, ns=1000 * at)
+                    trace.events(WAIT, [wait(1000 * (at - value))], thread=thread, ns=1000 * at)
                     continue
                 times = [event[0] for event in events if event[2] == value]
-                kind = START if at == min(times) else STOP if at == max(times) else 8
+                kind = START if at == min(times) else STOP if at == max(times) else PROGRESS
                 trace.activity = guid(value)
                 trace.events(kind, [b""], thread=thread, ns=1000 * at)
                 trace.activity = bytes(16)
@@ -227,6 +271,53 @@ class Explain(ToolTest):
                 threads = [piece.get("thread_id") for piece in row["pieces"]
                            for _ in range(piece["duration_ns"] // 1000)]
                 self.assertEqual(threads, [thread for _, thread in known])
+
+    def test_a_wait_for_a_disk_has_its_file_its_device_and_the_slowest_request(self):
+        trace = define(nettrace.Trace())
+        self.mark(trace, 0, START)
+        for number, waited in enumerate((200_000, 300_000, 100_000), 1):
+            at = 1_000_000 * number
+            request = struct.pack("<QIQ", 5000 + number, 4096 * number, waited - 10_000)
+            trace.events(BLOCK, [request + utf16z("vda")], ns=at - 5000)
+            trace.events(WAIT, [wait(waited, 0, 2, (0, number))], ns=at)
+            trace.events(CALL, [call("pread64", waited + 40_000, "orders.db")], ns=at + 20_000)
+        self.mark(trace, 4000, STOP)
+        row, = self.explain(trace)
+        self.assertEqual(row["parts_ns"]["block_io"], 600_000)
+        pieces = [piece for piece in row["pieces"] if piece["part"] == "block_io"]
+        self.assertEqual([(piece["detail"], piece["file"], piece["request"]) for piece in pieces],
+                         [("pread64", "orders.db", {"device": "vda", "sector": 5000 + number,
+                                                    "bytes": 4096 * number, "duration_ns": ns})
+                          for number, ns in ((1, 190_000), (2, 290_000), (3, 90_000))])
+        self.assertIn("pread64 of orders.db on vda (600 us in 3), slowest request 290 us for "
+                      "8.2 kB at sector 5002", self.run_tool("explain", self.path("t"))[0])
+
+    def test_a_wait_for_the_processor_names_the_thread_that_used_it(self):
+        trace = define(nettrace.Trace())
+        self.mark(trace, 0, START)
+        for at, previous in ((13_000, (55, 56, 11_000_000, "hog")), (26_000, (55, 56, 12_000_000,
+                             "hog")), (28_000, (0, 0, 0, ""))):
+            runnable = previous[2] or 500_000
+            trace.events(WAIT, [wait(runnable + 1_000, runnable, 0, (0, 0), previous)],
+                         ns=1000 * at)
+        self.mark(trace, 30_000, STOP)
+        row, = self.explain(trace)
+        self.assertEqual(row["parts_ns"]["runnable"], 23_502_000 + 1_000)
+        self.assertIn("while hog ran, thread 56 of process 55 (23.0 ms in 2)",
+                      self.run_tool("explain", self.path("t"))[0])
+
+    def test_a_page_fault_without_a_wait_has_its_time(self):
+        trace = define(nettrace.Trace())
+        trace.events(WAIT, [wait(1000)], ns=500)
+        self.mark(trace, 1, START)
+        trace.events(FAULT, [fault(0x1000, 30_000)], ns=50_000)
+        trace.events(FAULT, [fault(0x2000, 40_000, is_major=1)], ns=150_000)
+        self.mark(trace, 200, STOP)
+        row, = self.explain(trace)
+        self.assertEqual({part: ns for part, ns in row["parts_ns"].items() if ns},
+                         {"page_fault": 70_000, "program": 129_000})
+        self.assertEqual([piece.get("detail") for piece in row["pieces"]
+                          if piece["part"] == "page_fault"], [None, "major fault"])
 
     def test_a_wait_has_the_function_of_the_program_that_waited(self):
         trace = define(nettrace.Trace())
@@ -243,7 +334,7 @@ class Explain(ToolTest):
         trace.stacks(1, [[kernel + 8, 0x1010, 0x2010, 0x2810]])
         self.mark(trace, 1000, START)
         trace.events(21, [nettrace.uleb(700_000)], ns=1_900_000, stack=1)
-        trace.events(WAIT, [struct.pack("<QQIIQ", 700_000, 0, 1, 4242, 8)], ns=1_900_000)
+        trace.events(WAIT, [wait(700_000, 0, 1, (4242, 8))], ns=1_900_000)
         self.mark(trace, 2000, STOP)
         row, = self.explain(trace)
         self.assertEqual(row["parts_ns"]["lock"], 700_000)
@@ -261,7 +352,7 @@ class Explain(ToolTest):
         trace.stacks(1, [[0x1010]])
         self.mark(trace, 1000, START)
         for kind, payload in [(21, nettrace.uleb(700_000)), (22, nettrace.uleb(1)),
-                              (WAIT, struct.pack("<QQIIQ", 700_000, 0, 1, 0, 0))]:
+                              (WAIT, wait(700_000))]:
             trace.events(kind, [payload], ns=1_900_000, stack=0 if kind == WAIT else 1)
         self.mark(trace, 2000, STOP)
         row, = self.explain(trace)

@@ -18,18 +18,31 @@
 
 /* The time of one part with one detail. */
 struct detail {
-	const char *text, *function;
+	const char *text, *function, *file;
 	uint64_t lock, waker_process, waker_thread;
 	uint64_t ns, count;
+	const struct rp_time_piece *slowest;	/* has the slowest request to a disk, if any */
 };
 
+static bool is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool is_of_disk(enum rp_time_part part)
+{
+	return part == RP_TIME_BLOCK_IO || part == RP_TIME_PAGE_FAULT;
+}
+
+/* An interrupt ends a wait for a disk, so the thread that it happened to stop is of no interest. */
 static bool is_same(const struct detail *detail, const struct rp_time_piece *piece)
 {
 	return detail->function == piece->function && detail->lock == piece->lock &&
-	       detail->waker_thread == piece->waker_thread &&
-	       detail->waker_process == piece->waker_process &&
-	       (detail->text == piece->detail ||
-		(detail->text && piece->detail && !strcmp(detail->text, piece->detail)));
+	       (is_of_disk(piece->part) ||
+		(detail->waker_thread == piece->waker_thread &&
+		 detail->waker_process == piece->waker_process)) &&
+	       is_same_text(detail->text, piece->detail) &&
+	       is_same_text(detail->file, piece->file);
 }
 
 static int compare_details(const void *left, const void *right)
@@ -57,10 +70,12 @@ static size_t collect_details(const struct rp_thread_interval *interval, enum rp
 		if (at == count)
 			details[count++] = (struct detail){
 				.text = piece->detail, .function = piece->function,
-				.lock = piece->lock,
+				.file = piece->file, .lock = piece->lock, .slowest = piece,
 				.waker_process = piece->waker_process,
 				.waker_thread = piece->waker_thread,
 			};
+		if (piece->device && piece->request_ns >= details[at].slowest->request_ns)
+			details[at].slowest = piece;
 		details[at].ns += (uint64_t)piece->to_ns - (uint64_t)piece->from_ns;
 		details[at].count++;
 	}
@@ -68,27 +83,60 @@ static size_t collect_details(const struct rp_thread_interval *interval, enum rp
 	return count;
 }
 
-static void describe(const struct detail *detail, enum rp_time_part part, FILE *out)
+static void describe_time(const struct detail *detail, FILE *out)
 {
 	char time[RP_TEXT_MAX];
 
+	fprintf(out, " (%s", rp_text_short_time(detail->ns, time));
+	if (detail->count > 1)
+		fprintf(out, " in %" PRIu64, detail->count);
+	putc(')', out);
+}
+
+static void describe_disk(const struct detail *detail, FILE *out)
+{
+	const struct rp_time_piece *slowest = detail->slowest;
+	char time[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
+
+	if (detail->file)
+		fprintf(out, " of %s", detail->file);
+	if (slowest->device)
+		fprintf(out, " on %s", *slowest->device ? slowest->device : "a disk");
+	if (detail->function)
+		fprintf(out, "%sin %s", detail->text || slowest->device ? " " : "",
+			detail->function);
+	describe_time(detail, out);
+	if (slowest->device)
+		fprintf(out, ", slowest request %s for %s at sector %" PRIu64,
+			rp_text_short_time(slowest->request_ns, time),
+			rp_text_bytes(slowest->request_bytes, bytes), slowest->sector);
+}
+
+static void describe(const struct detail *detail, enum rp_time_part part, FILE *out)
+{
 	if (part == RP_TIME_LOCK && detail->lock)
 		fprintf(out, "lock 0x%" PRIx64, detail->lock);
+	else if (part == RP_TIME_RUNNABLE)
+		fprintf(out, "while %s ran", detail->text && *detail->text ? detail->text : "?");
 	else if (detail->text)
 		fputs(detail->text, out);
+	if (is_of_disk(part)) {
+		describe_disk(detail, out);
+		return;
+	}
 	if (part == RP_TIME_CALLEE)
 		fprintf(out, " in process %" PRIu64 "%s", detail->waker_process,
 			detail->function ? ", for which it waited" : "");
 	if (detail->function)
 		fprintf(out, "%sin %s", detail->lock || detail->text ? " " : "", detail->function);
-	if (detail->waker_thread && part != RP_TIME_RUNNABLE)
+	if (part == RP_TIME_RUNNABLE)
+		fprintf(out, ", thread %" PRIu64 " of process %" PRIu64, detail->waker_thread,
+			detail->waker_process);
+	else if (detail->waker_thread)
 		fprintf(out, "%sended by thread %" PRIu64 " of process %" PRIu64,
 			detail->text || detail->lock || detail->function ? ", " : "",
 			detail->waker_thread, detail->waker_process);
-	fprintf(out, " (%s%s", rp_text_short_time(detail->ns, time),
-		detail->count > 1 ? "" : ")");
-	if (detail->count > 1)
-		fprintf(out, " in %" PRIu64 ")", detail->count);
+	describe_time(detail, out);
 }
 
 struct sampled {
@@ -160,14 +208,14 @@ char *rp_explain_describe(const struct rp_thread_interval *interval, enum rp_tim
 
 	if (part == RP_TIME_PROGRAM)
 		return describe_functions(interval);
-	if (part == RP_TIME_RUNNABLE || part == RP_TIME_UNEXPLAINED)
+	if (part == RP_TIME_UNEXPLAINED)
 		return NULL;
 	out = open_memstream(&text, &size);
 	if (!out)
 		return NULL;
 	for (size_t i = 0; i < count && shown < DETAILS_SHOWN; i++) {
 		if (!details[i].text && !details[i].function && !details[i].lock &&
-		    !details[i].waker_thread)
+		    !details[i].waker_thread && !details[i].slowest->device)
 			continue;
 		if (shown++)
 			fputs("; ", out);
@@ -303,6 +351,36 @@ static struct json_object *parts_to_json(const struct rp_thread_interval *interv
 	return object;
 }
 
+static void add_number(struct json_object *object, const char *key, uint64_t value)
+{
+	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+/* Add who ended a wait, who used the processor, or who worked on the request. */
+static void add_threads(struct json_object *row, const struct rp_time_piece *piece)
+{
+	if (piece->part == RP_TIME_CALLEE)
+		add_number(row, "callee_process_id", piece->waker_process);
+	if (!piece->waker_thread)
+		return;
+	add_number(row, piece->part == RP_TIME_RUNNABLE ? "running_process_id" :
+							  "waker_process_id",
+		   piece->waker_process);
+	add_number(row, piece->part == RP_TIME_RUNNABLE ? "running_thread_id" : "waker_thread_id",
+		   piece->waker_thread);
+}
+
+static struct json_object *request_to_json(const struct rp_time_piece *piece)
+{
+	struct json_object *request = json_object_new_object();
+
+	json_object_object_add(request, "device", rp_json_string(piece->device));
+	add_number(request, "sector", piece->sector);
+	add_number(request, "bytes", piece->request_bytes);
+	add_number(request, "duration_ns", piece->request_ns);
+	return request;
+}
+
 static struct json_object *pieces_to_json(const struct rp_thread_interval *interval)
 {
 	struct json_object *array = json_object_new_array();
@@ -327,12 +405,11 @@ static struct json_object *pieces_to_json(const struct rp_thread_interval *inter
 			snprintf(lock, sizeof(lock), "0x%" PRIx64, piece->lock);
 			json_object_object_add(row, "lock", json_object_new_string(lock));
 		}
-		if (piece->waker_thread) {
-			json_object_object_add(row, "waker_process_id",
-					       json_object_new_uint64(piece->waker_process));
-			json_object_object_add(row, "waker_thread_id",
-					       json_object_new_uint64(piece->waker_thread));
-		}
+		if (piece->file)
+			json_object_object_add(row, "file", rp_json_string(piece->file));
+		add_threads(row, piece);
+		if (piece->device)
+			json_object_object_add(row, "request", request_to_json(piece));
 		json_object_array_add(array, row);
 	}
 	return array;

@@ -85,11 +85,14 @@ static int add_around(struct rp_thread_interval *interval, const struct rp_time_
 	int ret = 0;
 
 	for (; ret == 0 && count > 0 && record->from_ns < piece->to_ns; record++, count--) {
-		if (record->to_ns <= rest.from_ns)
+		/* A fault without a duration takes no time. */
+		if (record->to_ns <= rest.from_ns || record->to_ns <= record->from_ns)
 			continue;
 		found = (struct rp_time_piece){
-			.part = part, .detail = record->detail, .function = piece->function,
+			.part = part, .detail = record->detail,
+			.function = record->function ? record->function : piece->function,
 			.waker_process = record->waker_process,
+			.waker_thread = record->waker_thread,
 			.from_ns = record->from_ns > rest.from_ns ? record->from_ns : rest.from_ns,
 			.to_ns = record->to_ns < piece->to_ns ? record->to_ns : piece->to_ns,
 		};
@@ -109,7 +112,14 @@ static int add_with_interrupts(struct rp_thread_interval *interval,
 	return add_around(interval, piece, KIND_INTERRUPT, RP_TIME_INTERRUPT, add_piece, add_piece);
 }
 
-/* A thread is on a processor: in a system call, in the program, or interrupted. */
+static int add_outside_calls(struct rp_thread_interval *interval,
+			     const struct rp_time_piece *piece)
+{
+	return add_around(interval, piece, KIND_FAULT, RP_TIME_PAGE_FAULT, add_with_interrupts,
+			  add_with_interrupts);
+}
+
+/* A thread is on a processor: in a system call or page fault, in the program, or interrupted. */
 static int add_running(struct rp_thread_interval *interval, int64_t from_ns, int64_t to_ns)
 {
 	const struct rp_time_piece piece = {
@@ -117,7 +127,7 @@ static int add_running(struct rp_thread_interval *interval, int64_t from_ns, int
 	};
 
 	return add_around(interval, &piece, KIND_CALL, RP_TIME_SYSTEM_CALL, add_with_interrupts,
-			  add_with_interrupts);
+			  add_outside_calls);
 }
 
 /* Return: the record of the kind that overlaps most of the wait; NULL: none. */
@@ -143,6 +153,21 @@ static const struct rp_time_record *find_overlap(struct rp_thread_interval *inte
 	return best;
 }
 
+static void describe_fault(struct rp_time_piece *piece, const struct rp_time_record *fault)
+{
+	piece->detail = fault->detail;
+	if (fault->function)
+		piece->function = fault->function;
+}
+
+static void describe_request(struct rp_time_piece *piece, const struct rp_time_record *request)
+{
+	piece->device = request->file;
+	piece->sector = request->sector;
+	piece->request_bytes = request->bytes;
+	piece->request_ns = (uint64_t)request->to_ns - (uint64_t)request->from_ns;
+}
+
 static int add_blocked(struct rp_thread_interval *interval, const struct rp_time_record *wait,
 		       int64_t from_ns, int64_t to_ns)
 {
@@ -151,7 +176,7 @@ static int add_blocked(struct rp_thread_interval *interval, const struct rp_time
 		.function = wait->function,
 		.waker_process = wait->waker_process, .waker_thread = wait->waker_thread,
 	};
-	const struct rp_time_record *futex, *call;
+	const struct rp_time_record *futex, *call, *request, *fault;
 
 	if (from_ns >= to_ns)
 		return 0;
@@ -161,10 +186,20 @@ static int add_blocked(struct rp_thread_interval *interval, const struct rp_time
 		piece.part = RP_TIME_LOCK;
 	if (piece.part == RP_TIME_OTHER_WAIT && call)
 		piece.part = rp_wait_cause_of_call(call->detail);
-	if (piece.part == RP_TIME_OTHER_WAIT && find_overlap(interval, KIND_BLOCK, &piece))
+	fault = find_overlap(interval, KIND_FAULT, &piece);
+	if (piece.part == RP_TIME_OTHER_WAIT && fault)
+		piece.part = RP_TIME_PAGE_FAULT;
+	request = find_overlap(interval, KIND_BLOCK, &piece);
+	if (piece.part == RP_TIME_OTHER_WAIT && request)
 		piece.part = RP_TIME_BLOCK_IO;
 	if (call)
 		piece.detail = call->detail;
+	if (piece.part == RP_TIME_PAGE_FAULT && fault)
+		describe_fault(&piece, fault);
+	if (piece.part == RP_TIME_BLOCK_IO && call && *call->file)
+		piece.file = call->file;
+	if (request)
+		describe_request(&piece, request);
 	if (piece.part == RP_TIME_LOCK && futex) {
 		piece.lock = futex->lock;
 		if (!piece.waker_thread) {
@@ -188,11 +223,24 @@ static int add_running_into_fault(struct rp_thread_interval *interval, int64_t f
 	const struct rp_time_record *record = records_after(interval, KIND_FAULT, from_ns, &count);
 	int ret;
 
-	/* The last one before the wait. */
-	for (; count > 0 && record->from_ns < to_ns; record++, count--)
+	/* The last one before the wait that had not ended then. */
+	for (; count > 0 && record->from_ns < to_ns; record++, count--) {
+		if (record->from_ns < record->to_ns && record->to_ns <= to_ns)
+			continue;
 		fault.from_ns = record->from_ns > from_ns ? record->from_ns : from_ns;
+		describe_fault(&fault, record);
+	}
 	ret = add_running(interval, from_ns, fault.from_ns);
 	return ret ? ret : add_with_interrupts(interval, &fault);
+}
+
+static int add_runnable(struct rp_thread_interval *interval, int64_t from_ns, int64_t to_ns)
+{
+	const struct rp_time_piece piece = {
+		.part = RP_TIME_RUNNABLE, .from_ns = from_ns, .to_ns = to_ns,
+	};
+
+	return add_around(interval, &piece, KIND_PREVIOUS, RP_TIME_RUNNABLE, add_piece, add_piece);
 }
 
 static int divide(struct rp_thread_interval *interval, bool is_recorded)
@@ -226,8 +274,7 @@ static int divide(struct rp_thread_interval *interval, bool is_recorded)
 		if (ret == 0)
 			ret = add_blocked(interval, wait, from, runnable);
 		if (ret == 0)
-			ret = add_piece(interval, &(struct rp_time_piece){
-				.part = RP_TIME_RUNNABLE, .from_ns = runnable, .to_ns = to });
+			ret = add_runnable(interval, runnable, to);
 		at = to;
 	}
 	return ret ? ret : add_running(interval, at, interval->to_ns);

@@ -256,6 +256,22 @@ static int note_process(struct rp_thread_time *time, uint64_t process)
 	return 0;
 }
 
+/* Take from the event of a wait which thread used the processor at its end. 0; -ENOMEM. */
+static int take_previous(struct rp_thread_time *time, const struct rp_reader_event *event)
+{
+	struct rp_time_record previous = {
+		.kind = KIND_PREVIOUS, .to_ns = event->time_ns,
+		.waker_process = number_of(event, "previous_process"),
+		.waker_thread = number_of(event, "previous_thread"),
+	};
+
+	if (previous.waker_thread == 0)
+		return 0;
+	previous.from_ns = begin_of(event, number_of(event, "previous_ns"));
+	previous.detail = text_of(time, event, "previous_name");
+	return previous.detail ? add_to_thread(time, event->thread, &previous) : -ENOMEM;
+}
+
 static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *event)
 {
 	struct rp_time_record wait = {
@@ -272,6 +288,8 @@ static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *
 		wait.runnable_ns = wait.from_ns;
 	wait.waker_process = number_of(event, "waker_process");
 	wait.waker_thread = number_of(event, "waker_thread");
+	if (take_previous(time, event) < 0)
+		return -ENOMEM;
 	if (time->stack.thread == event->thread && time->stack.time_ns == event->time_ns) {
 		wait.part = time->stack.part;
 		wait.detail = time->stack.detail;
@@ -298,6 +316,17 @@ static int take_record(struct rp_thread_time *time, const struct rp_reader_event
 		record.lock = number_of(event, "address");
 		record.waker_process = number_of(event, "waker_process");
 		record.waker_thread = number_of(event, "waker_thread");
+	} else if (kind == KIND_FAULT) {
+		record.detail = number_of(event, "is_major") ? "major fault" : NULL;
+		record.function = find_program_function(time, event);
+	} else if (kind == KIND_CALL || kind == KIND_BLOCK) {
+		record.file = text_of(time, event, kind == KIND_CALL ? "file" : "device");
+		if (!record.file)
+			return -ENOMEM;
+	}
+	if (kind == KIND_BLOCK) {
+		record.sector = number_of(event, "sector");
+		record.bytes = (uint32_t)number_of(event, "bytes");
 	}
 	return add_to_thread(time, event->thread, &record);
 }

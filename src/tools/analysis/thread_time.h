@@ -3,11 +3,11 @@
  * Divides intervals of threads' lives by what the threads did, from the records of `ringpipe
  * record`.
  *
- * A record of a wait, system call or interrupt comes at its end and states its duration. Between
- * two waits a thread is on a processor: the kernel reports each switch, and an event of the thread
- * itself begins and ends the interval. A page fault comes at its beginning, and a wait in it
- * follows. Each part of an interval comes from records of its own kind; time without a record is
- * RP_TIME_UNEXPLAINED. The parts of an interval sum to its length.
+ * A record of a wait, page fault, system call or interrupt comes at its end and states its
+ * duration. Between two waits a thread is on a processor: the kernel reports each switch, and an
+ * event of the thread itself begins and ends the interval. A page fault without a duration comes at
+ * its beginning, and a wait in it follows. Each part of an interval comes from records of its own kind;
+ * time without a record is RP_TIME_UNEXPLAINED. The parts of an interval sum to its length.
  */
 #ifndef RP_TOOL_THREAD_TIME_H
 #define RP_TOOL_THREAD_TIME_H
@@ -24,7 +24,7 @@
 
 /* Limits the memory for the records inside of intervals. */
 #define RP_TIME_RECORDS_MAX 4000000u
-#define RP_TIME_KINDS 7
+#define RP_TIME_KINDS 8
 
 /* A piece of an interval. */
 struct rp_time_piece {
@@ -32,9 +32,17 @@ struct rp_time_piece {
 	int64_t from_ns, to_ns;
 	const char *detail;		/* a system call, a function, a handler; or NULL */
 	const char *function;		/* of the program, which waited; or NULL */
+	const char *file;		/* for which the thread waited; or NULL */
 	uint64_t thread;		/* 0: none worked */
 	uint64_t lock;			/* address of a futex; 0: none */
-	uint64_t waker_process, waker_thread;	/* 0: not known */
+	/*
+	 * The thread that ended the wait. Of RUNNABLE, the thread that used the processor
+	 * meanwhile, whose name is `detail`. 0: not known.
+	 */
+	uint64_t waker_process, waker_thread;
+	/* The request to a disk that took most of the wait. */
+	const char *device;		/* its name; NULL: there was no request */
+	uint64_t sector, request_bytes, request_ns;
 };
 
 /* An id by which other processes name the work of an interval. */

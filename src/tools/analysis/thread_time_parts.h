@@ -7,6 +7,7 @@
 
 enum record_kind {
 	KIND_WAIT, KIND_CALL, KIND_INTERRUPT, KIND_FUTEX, KIND_BLOCK, KIND_CALLEE, KIND_FAULT,
+	KIND_PREVIOUS,			/* another thread used the processor of a waiting thread */
 	KIND_COUNT,
 };
 
@@ -14,12 +15,21 @@ _Static_assert(KIND_COUNT == RP_TIME_KINDS, "the arrays have an item for each ki
 
 struct rp_time_record {
 	enum record_kind kind;
-	enum rp_time_part part;		/* of a WAIT */
+	union {
+		enum rp_time_part part;	/* of a WAIT */
+		uint32_t bytes;		/* of a BLOCK */
+	};
 	int64_t from_ns, to_ns;
 	int64_t runnable_ns;		/* of a WAIT: when its thread was woken */
 	const char *detail;
-	const char *function;		/* of a WAIT: see struct rp_time_piece */
-	uint64_t lock, waker_process, waker_thread;
+	const char *function;		/* of a WAIT or FAULT: see struct rp_time_piece */
+	const char *file;		/* of a CALL; of a BLOCK: its device */
+	union {
+		uint64_t lock;		/* of a FUTEX */
+		uint64_t sector;	/* of a BLOCK */
+	};
+	/* WAIT, FUTEX: the thread that ended it. PREVIOUS: that ran. CALLEE: the process. */
+	uint64_t waker_process, waker_thread;
 };
 
 #endif

@@ -16,7 +16,7 @@ static const struct {
 	[RP_TIME_RUNNABLE] = { "runnable", "ready to run, waiting for a processor" },
 	[RP_TIME_LOCK] = { "lock", "waiting for a lock" },
 	[RP_TIME_BLOCK_IO] = { "block_io", "waiting for a disk or file system" },
-	[RP_TIME_PAGE_FAULT] = { "page_fault", "waiting for a page of memory to be read" },
+	[RP_TIME_PAGE_FAULT] = { "page_fault", "in a page fault, or waiting for its page" },
 	[RP_TIME_NETWORK] = { "network", "waiting for the network or another process" },
 	[RP_TIME_CALLEE] = { "callee", "waiting while another process worked on the request" },
 	[RP_TIME_SLEEP] = { "sleep", "sleeping for a time that it asked for" },

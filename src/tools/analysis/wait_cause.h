@@ -13,7 +13,7 @@ enum rp_time_part {
 	RP_TIME_RUNNABLE,		/* it could run, but had no processor */
 	RP_TIME_LOCK,
 	RP_TIME_BLOCK_IO,
-	RP_TIME_PAGE_FAULT,
+	RP_TIME_PAGE_FAULT,		/* the kernel handled a page fault, or read the page */
 	RP_TIME_NETWORK,
 	RP_TIME_CALLEE,			/* another process worked for the same trace id */
 	RP_TIME_SLEEP,
