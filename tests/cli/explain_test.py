@@ -372,6 +372,25 @@ class Explain(ToolTest):
         self.assertEqual(sum(row["parts_ns"].values()), 50_000)
         self.assertIn("ringpipe record --profile all --off-cpu 0", self.errors)
 
+    def test_the_groups_and_the_short_waits_that_the_recording_left_out_are_named(self):
+        for groups, threshold_ns, missing in (
+                ("sched,syscalls,futex,faults,block,irq", 0, []),
+                ("sched,syscalls,futex,block", 0, ["no records of page faults, interrupts;"]),
+                ("sched", 1_000_000, [
+                    "no records of system calls, addresses of locks, page faults, requests to "
+                    "disks, interrupts;", "shorter than 1.00 ms have no records"])):
+            trace = define(nettrace.Trace())
+            trace.define(20, MACHINE, "Groups", 12, [("groups", STRING), ("threshold_ns", U64)])
+            trace.events(20, [utf16z(groups) + struct.pack("<Q", threshold_ns)])
+            trace.events(WAIT, [wait(1000)], ns=2_000_000)
+            self.mark(trace, 3000, START)
+            self.mark(trace, 3500, STOP)
+            row, = self.explain(trace)
+            self.assertEqual(row["parts_ns"]["program"], 500_000)
+            self.assertEqual(len(self.errors.splitlines()), len(missing), self.errors)
+            for text in missing:
+                self.assertIn(text, self.errors)
+
     def test_the_slowest_and_those_with_an_id_are_chosen(self):
         trace = define(nettrace.Trace())
         for number, at in enumerate((10, 30, 20), 1):

@@ -94,6 +94,17 @@ class Records(Case):
     def record_python(self, groups, code, *arguments):
         return self.record_command(groups, sys.executable, "-c", code, *arguments)
 
+    def test_the_trace_states_which_groups_it_has(self):
+        for groups, stated in ("all", "sched,syscalls,futex,faults,block,irq"), ("irq", "irq"):
+            done = self.record("--kernel", groups, "--off-cpu", "2ms", "-f", "--", "true")
+            if lacks_bpf(done.stderr):
+                self.skipTest(done.stderr)
+            line = subprocess.run([TOOL, "convert", "--quiet", "--to", "jsonl", "-o", "-",
+                                   "--where", 'event == "Groups"', self.trace],
+                                  stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout
+            row, = (row for row in map(json.loads, line.splitlines()) if row["event"] == "Groups")
+            self.assertEqual(row["fields"], {"groups": stated, "threshold_ns": 2_000_000})
+
     @in_one_of_three
     def test_a_call_that_may_wait_for_a_disk_has_the_name_of_its_file(self):
         _, rows = self.record_python("syscalls", CALLS, os.path.dirname(self.trace))

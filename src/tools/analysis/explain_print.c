@@ -493,29 +493,6 @@ static int print_all(const struct rp_explain_view *view,
 	return status;
 }
 
-size_t rp_explain_doubts(const struct rp_thread_time *time,
-			 char ret_doubts[RP_EXPLAIN_DOUBTS][RP_EXPLAIN_DOUBT_BYTES])
-{
-	char count[RP_TEXT_MAX];
-	size_t doubts = 0;
-
-	if (!time->has_waits)
-		strcpy(ret_doubts[doubts++], "the trace has no waits of threads: record it by "
-		       "ringpipe record --profile all --off-cpu 0");
-	else if (!time->has_calls)
-		strcpy(ret_doubts[doubts++], "the trace has no system calls; ringpipe record "
-		       "--profile all --off-cpu 0 adds them");
-	if (time->lost)
-		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
-			 "%s records were lost, so waits may be missing; record with a larger "
-			 "--buffer", rp_text_count(time->lost, count));
-	if (time->left_out)
-		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
-			 "the spans have more than %u records, and %s were left out; choose "
-			 "fewer spans", RP_TIME_RECORDS_MAX, rp_text_count(time->left_out, count));
-	return doubts;
-}
-
 static void print_doubts(const struct rp_thread_time *time)
 {
 	char doubts[RP_EXPLAIN_DOUBTS][RP_EXPLAIN_DOUBT_BYTES];

@@ -11,8 +11,8 @@
 #include "tools/analysis/trace_spans.h"
 #include "tools/cli/tool.h"
 
-#define RP_EXPLAIN_DOUBTS 3
-#define RP_EXPLAIN_DOUBT_BYTES 192
+#define RP_EXPLAIN_DOUBTS 4
+#define RP_EXPLAIN_DOUBT_BYTES 256
 
 struct rp_explain_view {
 	const struct rp_trace_span *spans;

@@ -20,7 +20,7 @@
 
 enum machine_id {		/* of MACHINE */
 	ID_WAIT = 1, ID_SYSCALL = 3, ID_FUTEX = 4, ID_FAULT = 5, ID_BLOCK = 6, ID_LOSS = 7,
-	ID_INTERRUPT = 11,
+	ID_INTERRUPT = 11, ID_GROUPS = 12,
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -331,6 +331,25 @@ static int take_record(struct rp_thread_time *time, const struct rp_reader_event
 	return add_to_thread(time, event->thread, &record);
 }
 
+/* Take what the recorder recorded. Return: 0; -ENOMEM. */
+static int take_groups(struct rp_thread_time *time, const struct rp_reader_event *event)
+{
+	static const char *const names[RP_TIME_GROUP_COUNT] = {
+		"sched", "syscalls", "futex", "faults", "block", "irq",
+	};
+	const uint64_t threshold_ns = number_of(event, "threshold_ns");
+	const char *groups = text_of(time, event, "groups");
+
+	if (!groups)
+		return -ENOMEM;
+	time->states_groups = true;
+	for (unsigned int i = 0; i < RP_TIME_GROUP_COUNT; i++)
+		time->missing_groups |= strstr(groups, names[i]) ? 0 : 1u << i;
+	if (threshold_ns > time->threshold_ns)
+		time->threshold_ns = threshold_ns;
+	return 0;
+}
+
 int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_event *event)
 {
 	if (strcmp(event->type->provider, UNIVERSAL) == 0)
@@ -355,6 +374,8 @@ int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_even
 		return 0;
 	case ID_INTERRUPT:
 		return take_record(time, event, KIND_INTERRUPT, "name");
+	case ID_GROUPS:
+		return take_groups(time, event);
 	default:
 		return 0;
 	}

@@ -6,8 +6,8 @@
  * A record of a wait, page fault, system call or interrupt comes at its end and states its
  * duration. Between two waits a thread is on a processor: the kernel reports each switch, and an
  * event of the thread itself begins and ends the interval. A page fault without a duration comes at
- * its beginning, and a wait in it follows. Each part of an interval comes from records of its own kind;
- * time without a record is RP_TIME_UNEXPLAINED. The parts of an interval sum to its length.
+ * its beginning, and a wait in it follows. Each part of an interval comes from records of its own
+ * kind; time without a record is RP_TIME_UNEXPLAINED. The parts of an interval sum to its length.
  */
 #ifndef RP_TOOL_THREAD_TIME_H
 #define RP_TOOL_THREAD_TIME_H
@@ -21,6 +21,12 @@
 #include "tools/analysis/trace_spans.h"
 #include "tools/analysis/trace_symbols.h"
 #include "tools/analysis/wait_cause.h"
+
+/* The groups of records that `ringpipe record --kernel` selects. */
+enum rp_time_group {
+	RP_TIME_GROUP_SCHED, RP_TIME_GROUP_SYSCALLS, RP_TIME_GROUP_FUTEX, RP_TIME_GROUP_FAULTS,
+	RP_TIME_GROUP_BLOCK, RP_TIME_GROUP_IRQ, RP_TIME_GROUP_COUNT,
+};
 
 /* Limits the memory for the records inside of intervals. */
 #define RP_TIME_RECORDS_MAX 4000000u
@@ -74,6 +80,9 @@ struct rp_thread_time {
 	const struct rp_symbols *symbols;
 	uint32_t pointer_bytes;
 	bool has_waits, has_calls;	/* the trace has such records */
+	bool states_groups;		/* the trace states what was recorded */
+	unsigned int missing_groups;	/* bits by enum rp_time_group; of any recorder */
+	uint64_t threshold_ns;		/* shorter waits, calls and interrupts have no records */
 	uint64_t lost;			/* records that the recorder lost, as the trace states */
 	uint64_t left_out;		/* records beyond RP_TIME_RECORDS_MAX */
 	/* For thread_time.c only. */

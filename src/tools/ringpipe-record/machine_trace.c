@@ -477,6 +477,13 @@ int rp_record_machine(struct rp_record_trace *trace)
 	return put_own(trace, RP_MACHINE_DESCRIPTION);
 }
 
+int rp_record_groups(struct rp_record_trace *trace, const char *groups, uint64_t threshold_ns)
+{
+	put_string(trace, groups);
+	put_bytes(trace, &threshold_ns, 8);
+	return put_own(trace, RP_MACHINE_GROUPS);
+}
+
 int rp_record_clock(struct rp_record_trace *trace, const struct rp_clock_reading *reading)
 {
 	put_bytes(trace, &reading->monotonic_ns, 8);

@@ -135,6 +135,8 @@ int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t l
 
 /* State the host and the boot, at the beginning. 0; -ENOMEM. */
 int rp_record_machine(struct rp_record_trace *trace);
+/* State which groups of --kernel are recorded, and above which duration. 0; -ENOMEM. */
+int rp_record_groups(struct rp_record_trace *trace, const char *groups, uint64_t threshold_ns);
 int rp_record_clock(struct rp_record_trace *trace, const struct rp_clock_reading *reading);
 /* The machine was suspended for so long. 0; -ENOMEM. */
 int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns);

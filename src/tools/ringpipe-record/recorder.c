@@ -214,6 +214,30 @@ static int start_waits(struct rp_recorder *recorder)
 	return ret == 0 || ret == -ENOMEM ? ret : start_switch_waits(recorder, &options, ret);
 }
 
+/* State what the kernel records, which may be less than the options request. */
+static int put_groups(struct rp_recorder *recorder)
+{
+	static const struct {
+		unsigned int group;
+		const char *name;
+	} names[] = {
+		{ RP_WAITS_CALLS, "syscalls" }, { RP_WAITS_FUTEX, "futex" },
+		{ RP_WAITS_FAULTS, "faults" }, { RP_WAITS_BLOCK, "block" },
+		{ RP_WAITS_INTERRUPTS, "irq" },
+	};
+	const bool has_waits = (recorder->waits && !recorder->options.without_waits) ||
+			       recorder->switch_waits;
+	char groups[64];
+	size_t used = (size_t)snprintf(groups, sizeof(groups), "%s", has_waits ? "sched" : "");
+
+	for (size_t i = 0; recorder->waits && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (recorder->options.groups & names[i].group)
+			used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%s",
+						 used ? "," : "", names[i].name);
+	}
+	return rp_record_groups(recorder->trace, groups, recorder->options.wait_ns);
+}
+
 static int follow_clocks(struct rp_recorder *recorder, bool is_last)
 {
 	struct rp_clock_changes changes;
@@ -243,6 +267,8 @@ int rp_recorder_start(struct rp_recorder *recorder)
 		ret = rp_process_table_scan(recorder->processes, &(struct rp_process_choice){ 0 });
 	if (ret == 0)
 		ret = start_waits(recorder);
+	if (ret == 0)
+		ret = put_groups(recorder);
 	recorder->named_ns = rp_clock_monotonic_ns();
 	return ret;
 }

@@ -14,6 +14,7 @@
 #define RP_MACHINE_PROVIDER "Ringpipe-Machine"
 #define RP_MACHINE_EVENT_DESCRIPTION "Machine"
 #define RP_MACHINE_EVENT_CLOCK "ClockReading"
+#define RP_MACHINE_EVENT_GROUPS "Groups"
 
 /* The clocks at one moment. */
 struct rp_clock_reading {

@@ -431,7 +431,8 @@ static bool is_description(const struct rp_reader_event *event)
 		"Microsoft-Windows-DotNETRuntimeRundown",
 	};
 	static const char *const names[] = {
-		RP_MACHINE_EVENT_DESCRIPTION, RP_MACHINE_EVENT_CLOCK, "Suspend", "Loss",
+		RP_MACHINE_EVENT_DESCRIPTION, RP_MACHINE_EVENT_CLOCK, RP_MACHINE_EVENT_GROUPS,
+		"Suspend", "Loss",
 	};
 
 	for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++) {

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/analysis/explain_print.h"
+#include "tools/cli/display_text.h"
+
+/* Without waits, all is unexplained, and the other groups do not matter. */
+static size_t add_missing_groups(const struct rp_thread_time *time, char *doubt)
+{
+	static const char *const texts[RP_TIME_GROUP_COUNT] = {
+		[RP_TIME_GROUP_SYSCALLS] = "system calls",
+		[RP_TIME_GROUP_FUTEX] = "addresses of locks",
+		[RP_TIME_GROUP_FAULTS] = "page faults",
+		[RP_TIME_GROUP_BLOCK] = "requests to disks",
+		[RP_TIME_GROUP_IRQ] = "interrupts",
+	};
+	char missing[128] = "";
+	size_t used = 0;
+
+	if (!time->states_groups && !time->has_calls)
+		strcpy(missing, texts[RP_TIME_GROUP_SYSCALLS]);
+	for (unsigned int i = RP_TIME_GROUP_SYSCALLS; i < RP_TIME_GROUP_COUNT; i++) {
+		if (time->missing_groups & 1u << i)
+			used += (size_t)snprintf(missing + used, sizeof(missing) - used, "%s%s",
+						 used ? ", " : "", texts[i]);
+	}
+	if (!*missing)
+		return 0;
+	snprintf(doubt, RP_EXPLAIN_DOUBT_BYTES, "the trace has no records of %s; ringpipe record "
+		 "--profile all --off-cpu 0 adds them", missing);
+	return 1;
+}
+
+size_t rp_explain_doubts(const struct rp_thread_time *time,
+			 char ret_doubts[RP_EXPLAIN_DOUBTS][RP_EXPLAIN_DOUBT_BYTES])
+{
+	char text[RP_TEXT_MAX];
+	size_t doubts = 0;
+
+	if (!time->has_waits)
+		strcpy(ret_doubts[doubts++], "the trace has no waits of threads: record it by "
+		       "ringpipe record --profile all --off-cpu 0");
+	else
+		doubts += add_missing_groups(time, ret_doubts[doubts]);
+	if (time->has_waits && time->threshold_ns)
+		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
+			 "waits, system calls and interrupts shorter than %s have no records and "
+			 "count as time of the program; ringpipe record --off-cpu 0 adds them",
+			 rp_text_short_time(time->threshold_ns, text));
+	if (time->lost)
+		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
+			 "%s records were lost, so waits may be missing; record with a larger "
+			 "--buffer", rp_text_count(time->lost, text));
+	if (time->left_out)
+		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
+			 "the spans have more than %u records, and %s were left out; choose "
+			 "fewer spans", RP_TIME_RECORDS_MAX, rp_text_count(time->left_out, text));
+	return doubts;
+}
