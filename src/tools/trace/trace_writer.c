@@ -6,7 +6,6 @@
 
 #include "nettrace/convert.h"
 #include "nettrace/encoder_parts.h"
-#include "nettrace/thread_rows.h"
 
 #define BLOCK_BYTES (96u << 10)
 #define CONTENT_BYTES (512u << 10)	/* a block of stacks or labels is closed at this size */
