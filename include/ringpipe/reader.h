@@ -145,10 +145,25 @@ struct rp_reader_stats {
 	uint64_t sequence_points;
 	uint64_t bytes;
 	uint64_t unordered;		/* events earlier than the previous event of the stream */
+	uint64_t damaged_ranges;	/* rp_reader_resume_after_damage(): see below */
+	uint64_t damaged_bytes;		/* in all damaged ranges */
+	uint64_t lost_to_damage;	/* events; `lost` does not count them */
 };
 
 #define RP_READER_STATS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_stats, unordered)
 #define RP_READER_STATS_INIT RP_INIT_(struct rp_reader_stats)
+
+/* A damaged part of a stream, which a reader skipped. */
+struct rp_reader_damage {
+	uint32_t size;
+	uint32_t reserved;		/* 0 */
+	uint64_t offset;		/* of its first byte in the stream */
+	uint64_t bytes;
+	const char *reason;		/* what is wrong there, a constant such as "a damaged event" */
+};
+
+#define RP_READER_DAMAGE_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_damage, reason)
+#define RP_READER_DAMAGE_INIT RP_INIT_(struct rp_reader_damage)
 
 /*
  * Open a file and read its header, the part before the first event.
@@ -198,6 +213,40 @@ RP_PUBLIC int rp_reader_open_memory(const void *bytes, size_t size, struct rp_re
  * Context: any thread.
  */
 RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
+
+/*
+ * Make a reader continue after damage. Without this call, the first damage ends the reading.
+ *
+ * rp_reader_next() then skips each block that is damaged, and resumes where a chain of blocks
+ * without a contradiction begins. It gives no event of a damaged block, and no event whose type,
+ * thread or label list is unknown because of damage: it counts them in `lost_to_damage`. The stack
+ * of an event is empty if it is unknown. At the next sequence point, stacks and label lists begin
+ * anew.
+ *
+ * The format has no checksums. A wrong value which contradicts nothing, such as one in a payload, a
+ * name or an address of a stack, is given as it is. A stream of version 6 may use the index of a
+ * thread or the id of a type again. The reader assumes that the damaged part did not contain the
+ * first such case of the stream, if a thread was removed alone or all types were removed.
+ *
+ * In a pipe or socket, the reader waits for one byte after the end of the stream or the end of
+ * input, because a damaged byte may look like the end of the stream.
+ *
+ * Context: any thread, while no other uses the reader, before the first event.
+ * Return: 0; -EINVAL if `reader` is NULL or has returned an event.
+ */
+RP_PUBLIC int rp_reader_resume_after_damage(struct rp_reader *reader);
+
+/*
+ * Return a damaged range that the reader has skipped so far.
+ * @index: 0 for the first range in the stream. The reader remembers the first 1,024 ranges; the
+ *	stats count all of them.
+ *
+ * Context: any thread, while no other uses the reader.
+ * Return: 0; -ENOENT if there is no such range, or the reader does not remember it; -EINVAL if
+ * `ret_damage` is NULL or its size is too small.
+ */
+RP_PUBLIC int rp_reader_get_damage(const struct rp_reader *reader, uint64_t index,
+				   struct rp_reader_damage *ret_damage);
 
 /*
  * Read the next event in the order of the stream.

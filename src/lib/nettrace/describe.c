@@ -100,7 +100,7 @@ static int take_type(struct rp_type_table *table, struct rp_cursor *c, bool v2, 
 			return -EBADMSG;
 		value = field->element;
 		if (value == RP_TYPE_ARRAY)
-			return -EBADMSG;
+			return -ENOTSUP;
 	}
 	if (value == RP_TYPE_STRUCT) {
 		ret = take_fields(table, c, v2, depth + 1, &field->members, &field->member_count);
@@ -108,7 +108,7 @@ static int take_type(struct rp_type_table *table, struct rp_cursor *c, bool v2, 
 			return ret;
 	}
 	if (field->type == RP_TYPE_ARRAY && !rp_describe_has_size(value, field))
-		return -EBADMSG;
+		return -ENOTSUP;
 	return 0;
 }
 
@@ -171,6 +171,7 @@ static int take_tag(struct rp_type_table *table, struct rp_cursor *c, struct rp_
 		ret = take_fields(table, &data, true, 0, &fields, &count);
 		if (ret == -ENOMEM)
 			return ret;
+		table->has_unknown |= ret == -EBADMSG;
 		type->fields = ret ? NULL : fields;
 		type->field_count = ret ? 0 : count;
 	}
@@ -194,6 +195,7 @@ static int take_description(struct rp_type_table *table, struct rp_cursor *c,
 	}
 	while (!ret && c->at < c->end)
 		ret = take_tag(table, c, type);
+	table->has_unknown |= ret == -EBADMSG;
 	return ret == -ENOMEM ? ret : 0;
 }
 

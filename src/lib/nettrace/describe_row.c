@@ -94,7 +94,7 @@ static int take_array(struct rp_type_table *table, struct rp_cursor *c, uint8_t 
 		field->encoding = RP_READER_COUNTED;
 	}
 	if (!rp_describe_has_size(field->element, field))
-		return -EBADMSG;
+		return -ENOTSUP;
 	note_text(field);
 	return 0;
 }
@@ -105,11 +105,13 @@ static int take_type(struct rp_type_table *table, struct rp_cursor *c, int depth
 	uint8_t code;
 	int ret;
 
-	if (depth > RP_STRUCT_DEPTH_MAX || rp_cursor_u8(c, &code) < 0)
+	if (depth > RP_STRUCT_DEPTH_MAX)
+		return -ENOTSUP;
+	if (rp_cursor_u8(c, &code) < 0)
 		return -EBADMSG;
 	/* In an array, each element could claim all of the payload. */
 	if (depth > 0 && (code == RP_WIRE_REL_LOC || code == RP_WIRE_DATA_LOC))
-		return -EBADMSG;
+		return -ENOTSUP;
 	if (code == RP_WIRE_ARRAY || code == RP_WIRE_FIXED_ARRAY || code == RP_WIRE_REL_LOC ||
 	    code == RP_WIRE_DATA_LOC)
 		return take_array(table, c, code, depth, field);
@@ -142,6 +144,7 @@ static int take_fields(struct rp_type_table *table, struct rp_cursor *c, int dep
 			ret = take_type(table, &row, depth, &fields[i]);
 		if (ret < 0)
 			return ret;
+		table->has_unknown |= row.at < row.end;
 	}
 	*ret_fields = fields;
 	*ret_count = count;
@@ -186,6 +189,7 @@ static int take_attribute(struct rp_type_table *table, struct rp_cursor *c,
 	}
 	/* An attribute of a later version: its size is unknown, so the rest is unreadable. */
 	c->at = c->end;
+	table->has_unknown = true;
 	return 0;
 }
 
@@ -209,16 +213,20 @@ static int take_description(struct rp_type_table *table, struct rp_cursor *row,
 	uint16_t count, size;
 	int ret = take_fields(table, row, 0, &fields, &count);
 
+	table->has_unknown |= ret == -EBADMSG;
 	if (ret < 0)
 		return ret == -ENOMEM ? ret : 0;
 	if (!has_too_many_located(fields, count)) {
 		type->fields = fields;
 		type->field_count = count;
 	}
-	if (rp_cursor_u16(row, &size) < 0 || rp_cursor_sub(row, size, &attributes) < 0)
+	if (rp_cursor_u16(row, &size) < 0 || rp_cursor_sub(row, size, &attributes) < 0) {
+		table->has_unknown = true;
 		return 0;
+	}
 	while (ret == 0 && attributes.at < attributes.end)
 		ret = take_attribute(table, &attributes, type);
+	table->has_unknown |= ret == -EBADMSG || row->at < row->end;
 	return ret == -ENOMEM ? ret : 0;
 }
 

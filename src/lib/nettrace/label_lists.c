@@ -66,22 +66,49 @@ static int take_label(struct rp_cursor *c, struct label *label)
 	return -EBADMSG;
 }
 
-int rp_label_lists_add(struct rp_label_lists *lists, struct rp_cursor block)
+static int take_range(struct rp_cursor *block, uint32_t *ret_first, uint32_t *ret_count)
+{
+	return rp_cursor_u32(block, ret_first) < 0 || rp_cursor_u32(block, ret_count) < 0 ||
+	       !*ret_first || *ret_count > rp_cursor_left(block) ||
+	       (uint64_t)*ret_first + *ret_count > UINT32_MAX ? -EBADMSG : 0;
+}
+
+static int take_list(struct rp_cursor *block)
 {
 	struct label label;
+
+	do {
+		if (take_label(block, &label) < 0)
+			return -EBADMSG;
+	} while (!label.is_last);
+	return 0;
+}
+
+int rp_label_lists_check(struct rp_cursor block)
+{
+	uint32_t first, count;
+
+	if (take_range(&block, &first, &count) < 0)
+		return -EBADMSG;
+	while (count--) {
+		if (take_list(&block) < 0)
+			return -EBADMSG;
+	}
+	return rp_cursor_end(&block);
+}
+
+int rp_label_lists_add(struct rp_label_lists *lists, struct rp_cursor block)
+{
 	uint32_t first, count;
 	int ret;
 
-	if (rp_cursor_u32(&block, &first) < 0 || rp_cursor_u32(&block, &count) < 0 || !first ||
-	    count > rp_cursor_left(&block) || (uint64_t)first + count > UINT32_MAX)
+	if (take_range(&block, &first, &count) < 0)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *start = block.at;
 
-		do {
-			if (take_label(&block, &label) < 0)
-				return -EBADMSG;
-		} while (!label.is_last);
+		if (take_list(&block) < 0)
+			return -EBADMSG;
 		ret = rp_point_index_put(&lists->index, first + i, start,
 					 (uint32_t)(block.at - start));
 		if (ret < 0)

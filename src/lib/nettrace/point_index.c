@@ -10,7 +10,7 @@ struct rp_point_entry {
 	uint64_t offset;
 };
 
-static uint32_t last_id(const struct rp_point_index *index)
+uint32_t rp_point_index_last(const struct rp_point_index *index)
 {
 	struct rp_point_entry entry = { 0 };
 
@@ -24,7 +24,7 @@ int rp_point_index_put(struct rp_point_index *index, uint32_t id, const void *ro
 {
 	struct rp_point_entry entry = { .id = id, .bytes = bytes, .offset = index->bytes.size };
 
-	if (index->entries.size && id <= last_id(index))
+	if (index->entries.size && id <= rp_point_index_last(index))
 		return -EBADMSG;
 	if (index->bytes.size + bytes + index->entries.size > BYTES_MAX)
 		return -E2BIG;

@@ -22,6 +22,9 @@ int rp_point_index_put(struct rp_point_index *index, uint32_t id, const void *ro
 /* Copy the stacks of a StackBlock's content. Return: as above; -EBADMSG also for damage. */
 int rp_point_index_add_stacks(struct rp_point_index *index, struct rp_cursor block);
 
+/* Return: the highest id, 0 if there is none. */
+uint32_t rp_point_index_last(const struct rp_point_index *index);
+
 /*
  * Find the bytes of a row. NULL and 0 for an empty row or an unknown id. The pointer is valid until
  * the index changes.

@@ -2,11 +2,8 @@
 /* A pull parser: it reads one object or block after another, and returns one event per call. */
 #include "nettrace/reader_parts.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/sized.h"
 #include "base/text.h"
@@ -50,154 +47,23 @@ int rp_reader_take_u32(struct rp_reader *reader, uint32_t *ret_value)
 	return ret;
 }
 
-/* Return the days from 1970-01-01 to a Gregorian date. A year begins with March here. */
-static int64_t days_since_1970(int64_t year, int month, int day)
-{
-	int64_t shifted = month <= 2 ? year - 1 : year;
-	int64_t era = shifted / 400, of_era = shifted % 400;
-	int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-
-	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-/* The bytes: year, month, day of week, day, hour, minute, second, millisecond, each a u16. */
-int64_t rp_reader_utc_ns(const uint8_t *bytes)
-{
-	uint16_t f[8];
-	int64_t seconds;
-
-	memcpy(f, bytes, sizeof(f));
-	/* Nanoseconds in 64 bits reach from 1678 to 2262. */
-	if (f[0] < 1700 || f[0] > 2261 || f[1] < 1 || f[1] > 12 || f[3] < 1 || f[3] > 31 ||
-	    f[4] > 23 || f[5] > 59 || f[6] > 60 || f[7] > 999)
-		return 0;
-	seconds = days_since_1970(f[0], f[1], f[3]) * 86400 + f[4] * 3600 + f[5] * 60 + f[6];
-	return seconds * 1000000000 + f[7] * 1000000ll;
-}
-
-int rp_reader_check_info(struct rp_reader *reader)
-{
-	const struct rp_reader_info *info = &reader->info;
-
-	if (!info->ticks_per_second || info->ticks_per_second > INT64_MAX)
-		return rp_reader_fail(reader, -EBADMSG, reader->source.offset,
-				      "a clock without a rate");
-	if (info->pointer_bytes != 4 && info->pointer_bytes != 8)
-		return rp_reader_fail(reader, -EBADMSG, reader->source.offset,
-				      "pointers of %u bytes", info->pointer_bytes);
-	return 0;
-}
-
-/* Before version 6, the length of a name follows the magic; after it, 0 and the version. */
-static int take_header(struct rp_reader *reader)
-{
-	const uint8_t *bytes;
-	uint32_t name_bytes = 0;
-	int ret = rp_reader_take(reader, 8, &bytes);
-
-	if (ret < 0)
-		return ret;
-	if (memcmp(bytes, RP_NETTRACE_MAGIC, 8))
-		return -EBADMSG;
-	ret = rp_reader_take_u32(reader, &name_bytes);
-	if (ret < 0)
-		return ret;
-	return name_bytes ? rp_reader_take_header_v4(reader, name_bytes) :
-	       rp_reader_take_header_v6(reader);
-}
-
-/* `message`: a buffer for the sentence of rp_reader_error() about a failure; or NULL. */
-static int open_reader(struct rp_byte_source source, int own_fd, struct rp_reader **ret_reader,
-		       char *message, size_t message_bytes)
-{
-	struct rp_reader *reader = calloc(1, sizeof(*reader));
-	int ret;
-
-	if (!reader) {
-		if (own_fd >= 0)
-			close(own_fd);
-		return -ENOMEM;
-	}
-	reader->source = source;
-	reader->own_fd = own_fd;
-	reader->info.size = sizeof(reader->info);
-	reader->stats.size = sizeof(reader->stats);
-	ret = take_header(reader);
-	if (message)
-		snprintf(message, message_bytes, "%s", reader->message);
-	if (ret < 0) {
-		rp_reader_close(reader);
-		return ret == -ENODATA ? -EBADMSG : ret;
-	}
-	*ret_reader = reader;
-	return 0;
-}
-
-int rp_reader_open(const char *path, struct rp_reader **ret_reader)
-{
-	struct rp_byte_source source;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	rp_byte_source_init_fd(&source, fd);
-	return open_reader(source, fd, ret_reader, NULL, 0);
-}
-
-int rp_reader_open_fd(int fd, struct rp_reader **ret_reader)
-{
-	struct rp_byte_source source;
-
-	rp_byte_source_init_fd(&source, fd);
-	return open_reader(source, -1, ret_reader, NULL, 0);
-}
-
-int rp_reader_open_explained(int fd, struct rp_reader **ret_reader, char *ret_message,
-			     size_t message_bytes)
-{
-	struct rp_byte_source source;
-
-	rp_byte_source_init_fd(&source, fd);
-	return open_reader(source, -1, ret_reader, ret_message, message_bytes);
-}
-
-int rp_reader_open_source(const struct rp_byte_source *source, struct rp_reader **ret_reader,
-			  char *ret_message, size_t message_bytes)
-{
-	return open_reader(*source, -1, ret_reader, ret_message, message_bytes);
-}
-
-int rp_reader_open_memory(const void *bytes, size_t size, struct rp_reader **ret_reader)
-{
-	struct rp_byte_source source;
-
-	rp_byte_source_init_memory(&source, bytes, size);
-	return open_reader(source, -1, ret_reader, NULL, 0);
-}
-
-void rp_reader_close(struct rp_reader *reader)
-{
-	if (!reader)
-		return;
-	rp_byte_source_fini(&reader->source);
-	if (reader->own_fd >= 0)
-		close(reader->own_fd);
-	rp_type_table_fini(&reader->types);
-	rp_thread_table_fini(&reader->threads);
-	rp_thread_rows_fini(&reader->thread_rows);
-	rp_label_lists_fini(&reader->labels);
-	rp_outbuf_fini(&reader->key_values);
-	rp_point_index_fini(&reader->frames);
-	free(reader->spans);
-	free(reader);
-}
-
 void rp_reader_count_lost(struct rp_reader *reader, uint32_t last, uint32_t expected)
 {
 	int32_t step = (int32_t)(expected - last);
 
 	if (step)
 		reader->stats.lost += (uint32_t)(step > 0 ? step : INT32_MAX);
+}
+
+void rp_reader_count_missing(struct rp_reader *reader, uint32_t last, uint32_t expected,
+			     bool is_comparable)
+{
+	const int32_t step = (int32_t)(expected - last);
+
+	if (is_comparable)
+		rp_reader_count_lost(reader, last, expected);
+	else if (reader->resume.is_enabled && !reader->spans && step > 0)
+		reader->resume.lost_events += (uint32_t)step;
 }
 
 int rp_reader_take_content(struct rp_reader *reader, uint32_t size, bool has_events,
@@ -297,6 +163,8 @@ static int count_event_v4(struct rp_reader *reader, uint64_t at)
 	if (rp_thread_table_add(&reader->threads, wire->capture_thread, &slot) < 0)
 		return rp_reader_fail(reader, -ENOMEM, at, "no memory for threads");
 	wrote = slot->marked;
+	if (slot->index != gap && slot->sequence)
+		rp_reader_count_missing(reader, slot->sequence, wire->sequence - 1, false);
 	count_event(reader, slot->sequence, reader->threads.count != known || !slot->sequence ||
 		    wire->sequence == 1 || slot->index != gap, &wrote);
 	slot->marked = wrote;
@@ -312,6 +180,8 @@ static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_
 	int ret = rp_label_lists_find(&reader->labels, reader->event.labels, &labels,
 				      &event->labels);
 
+	if (ret == -EBADMSG && reader->resume.is_enabled)
+		return ret;
 	if (ret < 0)
 		return rp_reader_fail(reader, ret, at, ret == -ENOMEM ? "no memory for labels" :
 				      "an event with an unknown label list");
@@ -331,6 +201,39 @@ static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_
 	return 0;
 }
 
+/*
+ * Drop an event whose type, thread or label list is unknown because of damage. Its number is not
+ * missing then. Return: -ESTALE.
+ */
+static int lose(struct rp_reader *reader, uint64_t at, const char *reason)
+{
+	const struct rp_wire_event *wire = &reader->event;
+	struct rp_thread_row *capture;
+	struct rp_thread_slot *slot;
+
+	rp_reader_lose_event(reader, at, reason);
+	if (!reader->layout.has_labels) {
+		slot = rp_thread_table_find(&reader->threads, wire->capture_thread);
+		if (!slot || !slot->sequence)
+			return -ESTALE;
+		rp_reader_count_missing(reader, slot->sequence, wire->sequence - 1,
+					slot->index == (reader->gap & RP_READER_GAP_MASK));
+		slot->sequence = wire->sequence;
+		slot->index = reader->gap & RP_READER_GAP_MASK;
+		return -ESTALE;
+	}
+	capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
+	if (capture && capture->declared < reader->resume.suspect_gap) {
+		reader->resume.suspect_lost++;
+	} else if (capture) {
+		rp_reader_count_missing(reader, capture->sequence, wire->sequence - 1,
+					capture->gap == reader->gap);
+		capture->sequence = wire->sequence;
+		capture->gap = reader->gap;
+	}
+	return -ESTALE;
+}
+
 /* In V6, all numbers start at 0, and the row of an index contains the thread id of the system. */
 static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
 {
@@ -341,16 +244,25 @@ static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_e
 
 	if (wire->capture_thread != wire->thread)
 		capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
+	reader->resume.suspect_events++;
+	if ((!thread || !capture) && reader->resume.is_enabled)
+		return lose(reader, at, "an event of an unknown thread");
 	if (!thread || !capture)
 		return rp_reader_fail(reader, -EBADMSG, at, "an event of an unknown thread");
+	if (reader->resume.suspect_gap && !rp_reader_are_rows_right(reader))
+		return lose(reader, at, "an event of an unknown thread");
 	event->thread = thread->thread;
 	if (thread->process != RP_THREAD_NO_PROCESS)
 		event->process = thread->process;
 	if (thread->name)
 		event->thread_name = thread->name;
 	ret = apply_labels(reader, at, event);
+	if (ret == -EBADMSG && reader->resume.is_enabled)
+		return lose(reader, at, "an event with an unknown label list");
 	if (ret < 0)
 		return ret;
+	if (capture->gap != reader->gap)
+		rp_reader_count_missing(reader, capture->sequence, wire->sequence - 1, false);
 	count_event(reader, capture->sequence, capture->gap != reader->gap, &thread->wrote);
 	capture->sequence = wire->sequence;
 	capture->gap = reader->gap;
@@ -461,15 +373,13 @@ static bool next_repeats(struct rp_reader *reader)
 	return true;
 }
 
-/* Return: 1 with an event; 0: the block is at its end. */
-static int next_of_block(struct rp_reader *reader)
+/* Return: 1 with an event; -ESTALE: the event was dropped; other errors are recorded. */
+static int take_event(struct rp_reader *reader)
 {
 	uint64_t at = reader->block_offset + (reader->events.at - reader->layout.start);
 	struct rp_reader_type *type;
 	struct rp_cursor payload;
 
-	if (reader->events.at == reader->events.end && !reader->truncated)
-		return 0;
 	if (rp_wire_event_take(&reader->events, &reader->layout, &reader->event, &payload) < 0) {
 		if (reader->truncated)
 			return rp_reader_fail(reader, -ENODATA, at,
@@ -477,10 +387,25 @@ static int next_of_block(struct rp_reader *reader)
 		return rp_reader_fail(reader, -EBADMSG, at, "a damaged event");
 	}
 	type = rp_type_table_find(&reader->types, reader->event.metadata_id);
+	if (!type && reader->resume.is_enabled)
+		return lose(reader, at, "an event of unknown type");
 	if (!type)
 		return rp_reader_fail(reader, -EBADMSG, at, "an event of unknown type %u",
 				      reader->event.metadata_id);
 	return give(reader, at, type, payload);
+}
+
+/* Return: 1 with an event; 0: the block is at its end. */
+static int next_of_block(struct rp_reader *reader)
+{
+	int ret;
+
+	while (reader->events.at != reader->events.end || reader->truncated) {
+		ret = take_event(reader);
+		if (ret != -ESTALE)
+			return ret;
+	}
+	return 0;
 }
 
 /* Take the bytes after a block of events. */
@@ -497,6 +422,8 @@ static void take_block(struct rp_reader *reader)
 	int ret;
 
 	if (reader->spans && !rp_reader_enter_span(reader))
+		return;
+	if (reader->resume.is_enabled && !rp_reader_find_block(reader))
 		return;
 	rp_reader_begin_block(reader);
 	ret = reader->layout.has_labels ? rp_reader_take_block_v6(reader) :
@@ -584,6 +511,9 @@ int rp_reader_get_stats(const struct rp_reader *reader, struct rp_reader_stats *
 		return -EINVAL;
 	stats.ended = reader->ended;
 	stats.bytes = reader->source.offset;
+	stats.damaged_ranges = reader->resume.range_count;
+	stats.damaged_bytes = reader->resume.damaged_bytes;
+	stats.lost_to_damage = reader->resume.lost_events;
 	rp_sized_write(ret_stats, &stats, sizeof(stats));
 	return 0;
 }

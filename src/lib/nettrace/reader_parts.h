@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader's parts: reader.c has the API and the events, reader_v4.c and reader_v6.c have the
- * outer layers of the two formats.
+ * The reader's parts: reader.c has the events, reader_open.c the beginning of a file, reader_v4.c
+ * and reader_v6.c the outer layers of the two formats.
  */
 #ifndef RP_NETTRACE_READER_PARTS_H
 #define RP_NETTRACE_READER_PARTS_H
@@ -15,6 +15,7 @@
 #include "nettrace/format.h"
 #include "nettrace/label_lists.h"
 #include "nettrace/point_index.h"
+#include "nettrace/reader_resume.h"
 #include "nettrace/source.h"
 #include "nettrace/thread_rows.h"
 #include "nettrace/thread_table.h"
@@ -58,6 +59,7 @@ struct rp_reader {
 	struct rp_cursor events;
 	struct rp_wire_layout layout;	/* `start` is NULL: there is none */
 	uint64_t block_offset;
+	uint32_t minor_version;		/* V6 */
 	bool truncated;			/* the file ended inside the block */
 	struct rp_wire_event event;
 	struct rp_reader_event returned; /* `event`, as rp_reader_next_ref() returned it */
@@ -78,6 +80,8 @@ struct rp_reader {
 	bool has_range;
 	int64_t from_ns, to_ns;		/* the events to return, `to_ns` excluded */
 	bool (*is_kept)(const struct rp_reader_type *type);	/* at any time; or NULL */
+
+	struct rp_reader_resume resume;
 };
 
 /*
@@ -158,6 +162,13 @@ int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint
  */
 void rp_reader_count_lost(struct rp_reader *reader, uint32_t last, uint32_t expected);
 
+/*
+ * Count missing events by such a step: as losses if the numbers are comparable, otherwise as lost
+ * to damage if the reader resumes after it.
+ */
+void rp_reader_count_missing(struct rp_reader *reader, uint32_t last, uint32_t expected,
+			     bool is_comparable);
+
 /* Parse 16 bytes: year, month, day of week, day, hour, minute, second, millisecond. 0: no time. */
 int64_t rp_reader_utc_ns(const uint8_t *bytes);
 
@@ -167,6 +178,9 @@ int rp_reader_check_info(struct rp_reader *reader);
 /* Take the file header and the Trace object or block, after the magic. */
 int rp_reader_take_header_v4(struct rp_reader *reader, uint32_t name_bytes);
 int rp_reader_take_header_v6(struct rp_reader *reader);
+
+/* Return the kind of block that an object of V4 is; RP_BLOCK_END: another object. */
+enum rp_block_kind rp_block_kind_of(const uint8_t *name, size_t bytes);
 
 /* Take an object or block. Return: 1: it was read; 0: the end of the stream; negative: an error. */
 int rp_reader_take_object_v4(struct rp_reader *reader);

@@ -126,13 +126,14 @@ static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block,
 		known = reader->threads.count;
 		if (rp_thread_table_add(&reader->threads, thread, &slot) < 0)
 			return rp_reader_fail(reader, -ENOMEM, offset, "no memory for threads");
-		if (reader->threads.count == known && slot->sequence && sequence &&
-		    slot->index == gap)
-			rp_reader_count_lost(reader, slot->sequence, sequence);
+		if (reader->threads.count == known && slot->sequence && sequence)
+			rp_reader_count_missing(reader, slot->sequence, sequence,
+						slot->index == gap);
 		slot->sequence = sequence;
 		slot->index = gap;
 	}
 	rp_point_index_clear(&reader->frames);
+	rp_reader_note_flush(reader, 0);
 	reader->stats.sequence_points++;
 	return 0;
 }
@@ -177,7 +178,8 @@ static int take_content(struct rp_reader *reader, bool has_events, struct rp_cur
 		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 4,
 				      "a block of %u bytes", size);
 	if (ret == 0)
-		ret = rp_reader_take(reader, -reader->source.offset & 3, &padding);
+		ret = rp_reader_take(reader, -(reader->source.offset + reader->resume.shift) & 3,
+				     &padding);
 	if (ret == 0)
 		ret = rp_reader_take_content(reader, size + !has_events, has_events, ret_block);
 	if (ret < 0 || has_events)
@@ -185,8 +187,7 @@ static int take_content(struct rp_reader *reader, bool has_events, struct rp_cur
 	return check_tag(reader, *--ret_block->end, RP_TAG_END);
 }
 
-/* Return RP_BLOCK_END for an unknown name. */
-static enum rp_block_kind kind_of(const char *name)
+enum rp_block_kind rp_block_kind_of(const uint8_t *name, size_t bytes)
 {
 	static const char *const names[] = {
 		[RP_BLOCK_EVENT] = "EventBlock",
@@ -196,7 +197,7 @@ static enum rp_block_kind kind_of(const char *name)
 	};
 
 	for (size_t i = RP_BLOCK_EVENT; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(names[i], name))
+		if (strlen(names[i]) == bytes && !memcmp(names[i], name, bytes))
 			return (enum rp_block_kind)i;
 	}
 	return RP_BLOCK_END;
@@ -221,7 +222,7 @@ int rp_reader_take_object_v4(struct rp_reader *reader)
 	if (ret < 0)
 		return ret;
 	offset = reader->source.offset - !events - (uint64_t)(block.end - block.at);
-	reader->block.kind = kind_of(object.name);
+	reader->block.kind = rp_block_kind_of((const uint8_t *)object.name, strlen(object.name));
 	if (events)
 		ret = rp_reader_begin_events(reader, block, offset);
 	else if (!strcmp(object.name, "MetadataBlock"))

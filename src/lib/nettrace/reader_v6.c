@@ -103,7 +103,7 @@ int rp_reader_take_header_v6(struct rp_reader *reader)
 {
 	const uint64_t version_at = reader->source.offset;
 	struct rp_cursor block;
-	uint32_t major = 0, minor, size = 0;
+	uint32_t major = 0, size = 0;
 	uint8_t kind = RP_BLOCK_END;
 	int ret = rp_reader_take_u32(reader, &major);
 
@@ -111,7 +111,7 @@ int rp_reader_take_header_v6(struct rp_reader *reader)
 		return rp_reader_fail(reader, -EPROTONOSUPPORT, version_at,
 				      RP_READER_VERSION_MESSAGE, major);
 	if (ret == 0)
-		ret = rp_reader_take_u32(reader, &minor);
+		ret = rp_reader_take_u32(reader, &reader->minor_version);
 	if (ret == 0)
 		ret = take_block_header(reader, &kind, &size);
 	if (ret == 0 && kind != RP_BLOCK_TRACE)
@@ -166,7 +166,10 @@ static int take_threads(struct rp_reader *reader, struct rp_cursor block, uint64
 	return 0;
 }
 
-/* Handle a thread's last number, in a sequence point or a removal. Missing events were lost. */
+/*
+ * Handle a thread's last number, in a sequence point or a removal. Missing events were lost. The
+ * row is NULL if damage explains that the thread is unknown.
+ */
 static int take_last_number(struct rp_reader *reader, struct rp_cursor *block,
 			    struct rp_thread_row **ret_row)
 {
@@ -177,9 +180,12 @@ static int take_last_number(struct rp_reader *reader, struct rp_cursor *block,
 		return -EBADMSG;
 	*ret_row = rp_thread_rows_find(&reader->thread_rows, index);
 	if (!*ret_row)
-		return -EBADMSG;
-	if ((*ret_row)->gap == reader->gap)
-		rp_reader_count_lost(reader, (*ret_row)->sequence, sequence);
+		return reader->resume.missed_declarations ? 0 : -EBADMSG;
+	/* A row that may have been removed keeps its number, which shows whether it was. */
+	if ((*ret_row)->declared < reader->resume.suspect_gap)
+		return 0;
+	rp_reader_count_missing(reader, (*ret_row)->sequence, sequence,
+				(*ret_row)->gap == reader->gap);
 	(*ret_row)->sequence = sequence;
 	(*ret_row)->gap = reader->gap;
 	return 0;
@@ -192,7 +198,8 @@ static int remove_threads(struct rp_reader *reader, struct rp_cursor block, uint
 	while (block.at < block.end) {
 		if (take_last_number(reader, &block, &row) < 0)
 			return damaged(reader, offset, "RemoveThread block");
-		rp_thread_rows_remove(&reader->thread_rows, row);
+		if (row)
+			rp_thread_rows_remove(&reader->thread_rows, row);
 	}
 	return 0;
 }
@@ -213,6 +220,7 @@ static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block,
 		rp_thread_rows_clear(&reader->thread_rows);
 	if (flags & RP_POINT_FLUSH_METADATA)
 		rp_type_table_clear(&reader->types);
+	rp_reader_note_flush(reader, flags);
 	reader->block.flags = flags;
 	reader->point_time = time;
 	rp_point_index_clear(&reader->frames);

@@ -110,7 +110,7 @@ static int fill(struct rp_byte_source *source)
 	}
 }
 
-int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes)
+int rp_byte_source_peek(struct rp_byte_source *source, size_t size)
 {
 	int ret;
 
@@ -119,6 +119,15 @@ int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_
 		if (ret < 0)
 			return ret;
 	}
+	return 0;
+}
+
+int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes)
+{
+	int ret = rp_byte_source_peek(source, size);
+
+	if (ret < 0)
+		return ret;
 	*ret_bytes = source->bytes + source->start;
 	source->start += size;
 	source->offset += size;

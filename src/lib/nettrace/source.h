@@ -45,6 +45,13 @@ void rp_byte_source_fini(struct rp_byte_source *source);
  */
 int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes);
 
+/*
+ * Make the next `size` bytes present without taking them; they begin at `bytes + start`.
+ *
+ * Return: 0; -ENODATA: the stream ends earlier; -ENOMEM; -errno of read(2) or of the function.
+ */
+int rp_byte_source_peek(struct rp_byte_source *source, size_t size);
+
 /* Mark the offset that rp_byte_source_rewind() returns to. */
 void rp_byte_source_mark(struct rp_byte_source *source);
 void rp_byte_source_rewind(struct rp_byte_source *source);

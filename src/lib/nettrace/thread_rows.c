@@ -36,7 +36,8 @@ static int take_name(struct rp_cursor *c, struct rp_thread_row *row)
 	return 0;
 }
 
-static int take_attribute(struct rp_cursor *c, struct rp_thread_row *row)
+static int take_attribute(struct rp_thread_rows *rows, struct rp_cursor *c,
+			  struct rp_thread_row *row)
 {
 	const uint8_t *text;
 	uint32_t bytes;
@@ -58,6 +59,7 @@ static int take_attribute(struct rp_cursor *c, struct rp_thread_row *row)
 	}
 	/* An attribute of a later version: its size is unknown, so the rest is unreadable. */
 	c->at = c->end;
+	rows->has_unknown = true;
 	return 0;
 }
 
@@ -87,6 +89,9 @@ static int insert(struct rp_thread_rows *rows, const struct rp_thread_row *row)
 		ret = rp_thread_table_add(&rows->places, row->index, &slot);
 	if (ret < 0)
 		return ret;
+	rows->reuses_indexes |= row->index < rows->next_index;
+	if (row->index >= rows->next_index)
+		rows->next_index = row->index + 1;
 	rows->rows[rows->count++] = *row;
 	slot->sequence = (uint32_t)rows->count;
 	return 0;
@@ -119,11 +124,13 @@ int rp_thread_row_put(struct rp_outbuf *rows, uint64_t index, uint64_t process, 
 
 int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)
 {
-	struct rp_thread_row thread = { .process = RP_THREAD_NO_PROCESS, .gap = rows->gap };
+	struct rp_thread_row thread = {
+		.process = RP_THREAD_NO_PROCESS, .gap = rows->gap, .declared = rows->gap,
+	};
 	int ret = rp_cursor_varint(&row, &thread.index);
 
 	while (ret == 0 && row.at < row.end)
-		ret = take_attribute(&row, &thread);
+		ret = take_attribute(rows, &row, &thread);
 	if (ret == 0)
 		ret = insert(rows, &thread);
 	if (ret < 0)
@@ -157,6 +164,7 @@ void rp_thread_rows_clear(struct rp_thread_rows *rows)
 	for (size_t i = 0; i < rows->count; i++)
 		free(rows->rows[i].name);
 	rows->count = 0;
+	rows->next_index = 0;
 	rp_thread_table_fini(&rows->places);
 }
 

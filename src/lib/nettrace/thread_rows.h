@@ -17,6 +17,7 @@ struct rp_thread_row {
 	uint32_t sequence;	/* of the last event, if the row is a capture thread; starts at 0 */
 	bool wrote;
 	uint32_t gap;		/* the number of the gap before `sequence` was read */
+	uint32_t declared;	/* the number of the gap before the row */
 };
 
 #define RP_THREAD_NO_PROCESS UINT64_MAX
@@ -26,6 +27,9 @@ struct rp_thread_rows {
 	struct rp_thread_row *rows;
 	size_t count, capacity;
 	uint32_t gap;		/* the number of the last gap in what is read of the stream */
+	uint64_t next_index;	/* after the highest since all rows were removed */
+	bool reuses_indexes;	/* an index was not above all earlier ones */
+	bool has_unknown;	/* a row had an attribute of a later version */
 };
 
 /*

@@ -82,6 +82,24 @@ int rp_type_table_insert(struct rp_type_table *table, struct rp_reader_type *typ
 	return 0;
 }
 
+/* The slots up to the next empty one may depend on the removed one, so place them again. */
+void rp_type_table_remove(struct rp_type_table *table, uint32_t metadata_id)
+{
+	size_t at;
+
+	if (!rp_type_table_find(table, metadata_id))
+		return;
+	at = slot_of(table->slots, table->capacity, metadata_id);
+	table->slots[at] = NULL;
+	table->count--;
+	while (table->slots[at = (at + 1) & (table->capacity - 1)]) {
+		struct rp_reader_type *type = table->slots[at];
+
+		table->slots[at] = NULL;
+		table->slots[slot_of(table->slots, table->capacity, type->metadata_id)] = type;
+	}
+}
+
 void rp_type_table_clear(struct rp_type_table *table)
 {
 	if (table->slots)

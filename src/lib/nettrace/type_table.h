@@ -3,6 +3,7 @@
 #ifndef RP_NETTRACE_TYPE_TABLE_H
 #define RP_NETTRACE_TYPE_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct rp_type_table {
 	size_t capacity;
 	size_t count;
 	struct rp_arena_chunk *chunks;	/* memory of all types, freed with the table */
+	bool has_unknown;	/* a description had parts that no known version allows */
 };
 
 /* Allocate zeroed memory that lives as long as the table. NULL: no memory. */
@@ -25,6 +27,9 @@ int rp_type_table_insert(struct rp_type_table *table, struct rp_reader_type *typ
 
 /* Return: the type; NULL: no type has this id. */
 struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table, uint32_t metadata_id);
+
+/* Make the id of a type free again, if there is such a type. The type stays valid. */
+void rp_type_table_remove(struct rp_type_table *table, uint32_t metadata_id);
 
 /* Make all ids free again. The types stay valid. */
 void rp_type_table_clear(struct rp_type_table *table);

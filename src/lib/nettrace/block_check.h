@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks the content of a block as a whole, without the tables of a reader. A reader that resumes
+ * after damage applies only blocks without a contradiction.
+ */
+#ifndef RP_NETTRACE_BLOCK_CHECK_H
+#define RP_NETTRACE_BLOCK_CHECK_H
+
+#include <stdbool.h>
+
+#include "base/cursor.h"
+#include "nettrace/format.h"
+
+/* What the checks of a stream need to know, and what they learn. */
+struct rp_block_check {
+	bool is_v6;
+	bool has_extensions;		/* V6: a later minor version, with attributes of its own */
+	uint32_t pointer_bytes;
+	uint32_t event_bytes_min;	/* of the smallest event in a proven block; 0: none */
+	/* Most writers state the exact times of a block's events, some an interval around them. */
+	bool has_exact_times;		/* such a block was seen */
+	bool has_loose_times;		/* the writer is one of the others */
+};
+
+/* How sure it is that bytes which pass the checks are a block of this stream. */
+enum rp_block_proof {
+	RP_BLOCK_PLAUSIBLE,	/* other bytes may pass by chance */
+	RP_BLOCK_LIKELY,	/* events that end where the block ends */
+	RP_BLOCK_PROVEN,	/* and that have exactly the times which the block states */
+};
+
+/*
+ * Check a block.
+ *
+ * Return: NULL if it has no contradiction, with `ret_proof` set; otherwise what is wrong with it,
+ * for rp_reader_damage.
+ */
+const char *rp_block_check(struct rp_block_check *check, enum rp_block_kind kind,
+			   struct rp_cursor content, enum rp_block_proof *ret_proof);
+
+/*
+ * Whether the first bytes of an event block may be right: the complete events in them have times
+ * between those that the block states.
+ */
+bool rp_block_check_cut(const struct rp_block_check *check, struct rp_cursor content);
+
+/* Whether an event block begins with a header that states times: its kind is then not in doubt. */
+bool rp_block_has_times(struct rp_cursor content);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps a reader that resumes after damage from giving events with a wrong type, thread, stack or
+ * label list. Each of them is declared once and has an id that the stream may use again later, so
+ * a damaged part may have changed what an id means:
+ *
+ *  - stacks and label lists: a sequence point removes them. The reader forgets them at damage.
+ *  - types of V6: a sequence point may remove them. The reader forgets them at damage if the
+ *    stream did that before.
+ *  - threads of V6: a sequence point may remove them, or a block may remove one. The reader
+ *    believes a row from before the damage only if rp_reader_are_rows_right() says so.
+ *  - types and threads of V4 are never removed.
+ *
+ * If a block declares an id again without a removal, the removal was in a damaged part, or one of
+ * the two declarations is wrong.
+ */
+#include "nettrace/reader_parts.h"
+
+#define GAPS_MAX 2
+
+void rp_reader_note_missed(struct rp_reader *reader, enum rp_damage_scope scope, uint64_t bytes)
+{
+	struct rp_reader_resume *resume = &reader->resume;
+
+	rp_reader_add_gap(reader);
+	reader->sequence = NULL;
+	if (scope == RP_DAMAGE_EVENTS)
+		return;
+	resume->missed_declarations = true;
+	rp_point_index_clear(&reader->frames);
+	rp_label_lists_clear(&reader->labels);
+	resume->stack_ids.missed = resume->label_ids.missed = true;
+	if (resume->flushed_types)
+		rp_type_table_clear(&reader->types);
+	/* One block alone cannot both remove a thread and declare another with its index. */
+	if (scope == RP_DAMAGE_BLOCK && !resume->missed_block) {
+		resume->missed_block = true;
+		resume->missed_bytes = bytes;
+		return;
+	}
+	if (!resume->suspect_gap) {
+		resume->suspect_bytes = resume->missed_bytes;
+		resume->suspect_events = resume->suspect_lost = 0;
+	}
+	resume->suspect_gap = reader->gap;
+	resume->suspect_bytes += bytes;
+}
+
+void rp_reader_note_flush(struct rp_reader *reader, uint32_t flags)
+{
+	struct rp_reader_resume *resume = &reader->resume;
+
+	resume->stack_ids.ignores = resume->label_ids.ignores = false;
+	resume->stack_ids.missed = resume->label_ids.missed = false;
+	if (flags & RP_POINT_FLUSH_METADATA)
+		resume->flushed_types = true;
+	if (!(flags & RP_POINT_FLUSH_THREADS))
+		return;
+	resume->missed_block = false;
+	resume->missed_bytes = 0;
+	resume->suspect_gap = 0;
+}
+
+/*
+ * The rows are right if the numbers of the event's capture thread continue, and the damaged parts
+ * were too small for as many events of a new thread. No event is taken to be smaller than the
+ * smallest in a block that was right.
+ */
+bool rp_reader_are_rows_right(struct rp_reader *reader)
+{
+	struct rp_reader_resume *resume = &reader->resume;
+	const struct rp_wire_event *wire = &reader->event;
+	const struct rp_thread_row *thread, *capture;
+	const uint32_t least = resume->check.event_bytes_min;
+
+	if (!resume->suspect_gap)
+		return true;
+	thread = rp_thread_rows_find(&reader->thread_rows, wire->thread);
+	capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
+	if (thread->declared >= resume->suspect_gap && capture->declared >= resume->suspect_gap)
+		return true;
+	if (reader->thread_rows.reuses_indexes || capture->declared >= resume->suspect_gap ||
+	    wire->sequence <= capture->sequence ||
+	    wire->sequence <= resume->suspect_events +
+			      resume->suspect_bytes / (least > 2 ? least : 2))
+		return false;
+	resume->suspect_gap = 0;
+	/* The gap in the numbers has them too. */
+	resume->lost_events -= resume->suspect_lost;
+	return true;
+}
+
+void rp_reader_lose_event(struct rp_reader *reader, uint64_t at, const char *reason)
+{
+	const uint64_t end = reader->block_offset +
+			     (uint64_t)(reader->events.at - reader->layout.start);
+
+	/* An unknown id that no damage explains is damage itself. */
+	if (!reader->resume.missed_declarations) {
+		rp_reader_add_damage(reader, at, end - at, reason);
+		reader->resume.missed_declarations = true;
+	}
+	reader->resume.lost_events++;
+	reader->sequence = NULL;
+}
+
+/* Rows of a Thread block. */
+static const char *check_threads(struct rp_reader *reader, struct rp_cursor c)
+{
+	const char *reason = NULL;
+	struct rp_cursor row;
+	uint64_t index;
+	uint16_t size;
+
+	while (rp_cursor_u16(&c, &size) == 0 && rp_cursor_sub(&c, size, &row) == 0 &&
+	       rp_cursor_varint(&row, &index) == 0) {
+		struct rp_thread_row *known = rp_thread_rows_find(&reader->thread_rows, index);
+
+		if (!known)
+			continue;
+		rp_thread_rows_remove(&reader->thread_rows, known);
+		if (!reader->resume.missed_declarations)
+			reason = "a thread declared twice";
+	}
+	return reason;
+}
+
+static const char *check_type(struct rp_reader *reader, uint32_t id)
+{
+	if (!rp_type_table_find(&reader->types, id))
+		return NULL;
+	rp_type_table_remove(&reader->types, id);
+	/* In V4, an id has one definition for ever. */
+	if (reader->layout.has_labels && reader->resume.missed_declarations)
+		return NULL;
+	return "an event defined twice";
+}
+
+static const char *check_types_v4(struct rp_reader *reader, struct rp_cursor c)
+{
+	struct rp_wire_layout layout = { .has_labels = false };
+	struct rp_wire_event event = { 0 };
+	const char *reason = NULL, *found;
+	struct rp_cursor blob;
+	uint32_t id;
+
+	if (rp_wire_block_header(&c, &layout) < 0)
+		return NULL;
+	while (c.at < c.end && rp_wire_event_take(&c, &layout, &event, &blob) == 0 &&
+	       rp_cursor_u32(&blob, &id) == 0) {
+		found = check_type(reader, id);
+		reason = found ? found : reason;
+	}
+	return reason;
+}
+
+static const char *check_types_v6(struct rp_reader *reader, struct rp_cursor c)
+{
+	const char *reason = NULL, *found;
+	struct rp_cursor row;
+	uint16_t size;
+	uint32_t id;
+
+	if (rp_cursor_u16(&c, &size) < 0 || rp_cursor_sub(&c, size, &row) < 0)
+		return NULL;
+	while (rp_cursor_u16(&c, &size) == 0 && rp_cursor_sub(&c, size, &row) == 0 &&
+	       rp_cursor_varint32(&row, &id) == 0) {
+		found = check_type(reader, id);
+		reason = found ? found : reason;
+	}
+	return reason;
+}
+
+/*
+ * Stacks or label lists. Writers number them from 1 after a sequence point, or continue their
+ * numbers. If a writer was seen twice to leave ids out, it is another kind of writer.
+ */
+static const char *check_ids(struct rp_reader *reader, struct rp_cursor c,
+			     const struct rp_point_index *index, struct rp_id_order *order)
+{
+	const uint32_t last = rp_point_index_last(index);
+	uint32_t first, count;
+	bool is_right;
+
+	if (order->ignores)
+		return "ids after others that contradict them";
+	if (rp_cursor_u32(&c, &first) < 0 || rp_cursor_u32(&c, &count) < 0 || !count)
+		return NULL;
+	is_right = first == last + 1 || (!last && first == order->last + 1);
+	if (!is_right && first > last)
+		is_right = order->missed || order->gaps++ >= GAPS_MAX;
+	if (is_right) {
+		order->last = first + count - 1;
+		return NULL;
+	}
+	/* Which of the two declarations is right is unknown. */
+	rp_point_index_clear(&reader->frames);
+	rp_label_lists_clear(&reader->labels);
+	order->ignores = true;
+	return "ids of another order";
+}
+
+/* Threads whose last numbers a block states. */
+static const char *check_numbers(struct rp_reader *reader, struct rp_cursor c)
+{
+	uint64_t index;
+	uint32_t sequence;
+
+	while (c.at < c.end && !reader->resume.missed_declarations) {
+		if (rp_cursor_varint(&c, &index) < 0 || rp_cursor_varint32(&c, &sequence) < 0)
+			break;
+		if (!rp_thread_rows_find(&reader->thread_rows, index))
+			return "the number of an unknown thread";
+	}
+	return NULL;
+}
+
+const char *rp_reader_check_declared(struct rp_reader *reader, enum rp_block_kind kind,
+				     struct rp_cursor content)
+{
+	struct rp_reader_resume *resume = &reader->resume;
+	const bool is_v6 = reader->layout.has_labels;
+	const uint8_t *unused;
+
+	switch (kind) {
+	case RP_BLOCK_METADATA:
+		return is_v6 ? check_types_v6(reader, content) : check_types_v4(reader, content);
+	case RP_BLOCK_STACK:
+		return check_ids(reader, content, &reader->frames, &resume->stack_ids);
+	case RP_BLOCK_LABEL_LIST:
+		return check_ids(reader, content, &reader->labels.index, &resume->label_ids);
+	case RP_BLOCK_THREAD:
+		return check_threads(reader, content);
+	case RP_BLOCK_REMOVE_THREAD:
+		return check_numbers(reader, content);
+	case RP_BLOCK_SEQUENCE_POINT:
+		if (!is_v6 || rp_cursor_take(&content, 16, &unused) < 0)
+			return NULL;
+		return check_numbers(reader, content);
+	default:
+		return NULL;
+	}
+}
