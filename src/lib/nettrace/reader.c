@@ -158,15 +158,16 @@ static int count_event_v4(struct rp_reader *reader, uint64_t at)
 	const uint32_t gap = reader->gap & RP_READER_GAP_MASK;
 	struct rp_thread_slot *slot;
 	size_t known = reader->threads.count;
-	bool wrote;
+	bool wrote, is_first;
 
 	if (rp_thread_table_add(&reader->threads, wire->capture_thread, &slot) < 0)
 		return rp_reader_fail(reader, -ENOMEM, at, "no memory for threads");
 	wrote = slot->marked;
-	if (slot->index != gap && slot->sequence)
+	is_first = reader->threads.count != known || !slot->sequence || wire->sequence == 1 ||
+		   slot->index != gap;
+	if (is_first && slot->sequence && slot->index != gap)
 		rp_reader_count_missing(reader, slot->sequence, wire->sequence - 1, false);
-	count_event(reader, slot->sequence, reader->threads.count != known || !slot->sequence ||
-		    wire->sequence == 1 || slot->index != gap, &wrote);
+	count_event(reader, slot->sequence, is_first, &wrote);
 	slot->marked = wrote;
 	slot->index = gap;
 	slot->sequence = wire->sequence;
@@ -205,6 +206,7 @@ static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_
  * Drop an event whose type, thread or label list is unknown because of damage. Its number is not
  * missing then. Return: -ESTALE.
  */
+__attribute__((cold, noinline))
 static int lose(struct rp_reader *reader, uint64_t at, const char *reason)
 {
 	const struct rp_wire_event *wire = &reader->event;
@@ -395,7 +397,11 @@ static int take_event(struct rp_reader *reader)
 	return give(reader, at, type, payload);
 }
 
-/* Return: 1 with an event; 0: the block is at its end. */
+/*
+ * Return: 1 with an event; 0: the block is at its end. It is not part of next_of_stream(), whose
+ * common path needs fewer registers then.
+ */
+__attribute__((noinline))
 static int next_of_block(struct rp_reader *reader)
 {
 	int ret;
