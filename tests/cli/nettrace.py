@@ -44,8 +44,8 @@ class Trace:
         body += b"\0" * (-len(body) % 4)
         return struct.pack("<I", len(body)) + body
 
-    def _block(self, name, blobs, first=0, last=0):
-        header = struct.pack("<HHqq", 20, 0, first, last)
+    def _block(self, name, blobs, first=0, last=0, flags=0):
+        header = struct.pack("<HHqq", 20, flags, first, last)
         self._object(name, 2, header + b"".join(blobs))
 
     def define(self, metadata_id, provider, name, event_id, fields, level=4, keywords=1,

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/cursor.h"
+#include "nettrace/event_header.h"
 #include "nettrace/format.h"
 
 /* What the checks of a stream need to know, and what they learn. */
@@ -16,7 +17,10 @@ struct rp_block_check {
 	bool is_v6;
 	bool has_extensions;		/* V6: a later minor version, with attributes of its own */
 	uint32_t pointer_bytes;
-	uint32_t event_bytes_min;	/* of the smallest event in a proven block; 0: none */
+	uint64_t checked_bytes;		/* as a measure of the time taken */
+	/* Whether the ids of an event are known; NULL: do not check. */
+	bool (*is_known)(const void *data, const struct rp_wire_event *event);
+	const void *data;		/* argument of the function */
 	/* Most writers state the exact times of a block's events, some an interval around them. */
 	bool has_exact_times;		/* such a block was seen */
 	bool has_loose_times;		/* the writer is one of the others */

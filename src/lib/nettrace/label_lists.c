@@ -84,17 +84,17 @@ static int take_list(struct rp_cursor *block)
 	return 0;
 }
 
-int rp_label_lists_check(struct rp_cursor block)
+int rp_label_lists_check(struct rp_cursor *block)
 {
 	uint32_t first, count;
 
-	if (take_range(&block, &first, &count) < 0)
+	if (take_range(block, &first, &count) < 0)
 		return -EBADMSG;
 	while (count--) {
-		if (take_list(&block) < 0)
+		if (take_list(block) < 0)
 			return -EBADMSG;
 	}
-	return rp_cursor_end(&block);
+	return rp_cursor_end(block);
 }
 
 int rp_label_lists_add(struct rp_label_lists *lists, struct rp_cursor block)

@@ -26,8 +26,8 @@ struct rp_label_lists {
 	struct rp_outbuf texts;
 };
 
-/* Check that a LabelList block's content consists of lists. Return: 0; -EBADMSG. */
-int rp_label_lists_check(struct rp_cursor block);
+/* Take a LabelList block's content, which has to consist of lists. Return: 0; -EBADMSG. */
+int rp_label_lists_check(struct rp_cursor *block);
 
 /* Check and copy the lists of a LabelList block's content. -EBADMSG, -E2BIG, -ENOMEM. */
 int rp_label_lists_add(struct rp_label_lists *lists, struct rp_cursor block);

@@ -165,6 +165,8 @@ static int count_event_v4(struct rp_reader *reader, uint64_t at)
 	wrote = slot->marked;
 	is_first = reader->threads.count != known || !slot->sequence || wire->sequence == 1 ||
 		   slot->index != gap;
+	if (is_first && slot->sequence && slot->index != gap && reader->resume.missed_event_bytes)
+		rp_reader_check_missed(reader, slot->sequence);
 	if (is_first && slot->sequence && slot->index != gap)
 		rp_reader_count_missing(reader, slot->sequence, wire->sequence - 1, false);
 	count_event(reader, slot->sequence, is_first, &wrote);
@@ -246,11 +248,12 @@ static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_e
 
 	if (wire->capture_thread != wire->thread)
 		capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
-	reader->resume.suspect_events++;
 	if ((!thread || !capture) && reader->resume.is_enabled)
 		return lose(reader, at, "an event of an unknown thread");
 	if (!thread || !capture)
 		return rp_reader_fail(reader, -EBADMSG, at, "an event of an unknown thread");
+	if (reader->resume.missed_event_bytes && capture->gap != reader->gap)
+		rp_reader_check_missed(reader, capture->sequence);
 	if (reader->resume.suspect_gap && !rp_reader_are_rows_right(reader))
 		return lose(reader, at, "an event of an unknown thread");
 	event->thread = thread->thread;

@@ -7,8 +7,8 @@
  *  - stacks and label lists: a sequence point removes them. The reader forgets them at damage.
  *  - types of V6: a sequence point may remove them. The reader forgets them at damage if the
  *    stream did that before.
- *  - threads of V6: a sequence point may remove them, or a block may remove one. The reader
- *    believes a row from before the damage only if rp_reader_are_rows_right() says so.
+ *  - threads of V6: a sequence point may remove them, or a block may remove one. The reader uses a
+ *    row from before the damage only if rp_reader_are_rows_right().
  *  - types and threads of V4 are never removed.
  *
  * If a block declares an id again without a removal, the removal was in a damaged part, or one of
@@ -18,14 +18,11 @@
 
 #define GAPS_MAX 2
 
-void rp_reader_note_missed(struct rp_reader *reader, enum rp_damage_scope scope, uint64_t bytes)
+static void note_missed_declarations(struct rp_reader *reader, enum rp_damage_scope scope)
 {
 	struct rp_reader_resume *resume = &reader->resume;
 
-	rp_reader_add_gap(reader);
-	reader->sequence = NULL;
-	if (scope == RP_DAMAGE_EVENTS)
-		return;
+	resume->missed_event_bytes = 0;
 	resume->missed_declarations = true;
 	rp_point_index_clear(&reader->frames);
 	rp_label_lists_clear(&reader->labels);
@@ -35,15 +32,30 @@ void rp_reader_note_missed(struct rp_reader *reader, enum rp_damage_scope scope,
 	/* One block alone cannot both remove a thread and declare another with its index. */
 	if (scope == RP_DAMAGE_BLOCK && !resume->missed_block) {
 		resume->missed_block = true;
-		resume->missed_bytes = bytes;
 		return;
 	}
-	if (!resume->suspect_gap) {
-		resume->suspect_bytes = resume->missed_bytes;
-		resume->suspect_events = resume->suspect_lost = 0;
-	}
+	if (!resume->suspect_gap)
+		resume->suspect_lost = 0;
 	resume->suspect_gap = reader->gap;
-	resume->suspect_bytes += bytes;
+}
+
+void rp_reader_note_missed(struct rp_reader *reader, enum rp_damage_scope scope, uint64_t bytes)
+{
+	rp_reader_add_gap(reader);
+	reader->sequence = NULL;
+	if (scope == RP_DAMAGE_EVENTS)
+		reader->resume.missed_event_bytes = bytes;
+	else
+		note_missed_declarations(reader, scope);
+}
+
+/* The smallest event has a byte of flags and one of time. */
+void rp_reader_check_missed(struct rp_reader *reader, uint32_t last)
+{
+	const uint32_t missing = reader->event.sequence - 1 - last;
+
+	if (missing > reader->resume.missed_event_bytes / 2)
+		note_missed_declarations(reader, RP_DAMAGE_BLOCKS);
 }
 
 void rp_reader_note_flush(struct rp_reader *reader, uint32_t flags)
@@ -56,22 +68,22 @@ void rp_reader_note_flush(struct rp_reader *reader, uint32_t flags)
 		resume->flushed_types = true;
 	if (!(flags & RP_POINT_FLUSH_THREADS))
 		return;
+	resume->flushed_threads = true;
+	resume->missed_event_bytes = 0;
 	resume->missed_block = false;
-	resume->missed_bytes = 0;
 	resume->suspect_gap = 0;
 }
 
 /*
- * The rows are right if the numbers of the event's capture thread continue, and the damaged parts
- * were too small for as many events of a new thread. No event is taken to be smaller than the
- * smallest in a block that was right.
+ * The size of a damaged part does not limit what it contained, because bytes may have been cut out
+ * of it. The rows are right if the stream has never used an index again so far, and if the numbers
+ * of the capture thread continue: those of a new thread would begin again.
  */
 bool rp_reader_are_rows_right(struct rp_reader *reader)
 {
 	struct rp_reader_resume *resume = &reader->resume;
 	const struct rp_wire_event *wire = &reader->event;
 	const struct rp_thread_row *thread, *capture;
-	const uint32_t least = resume->check.event_bytes_min;
 
 	if (!resume->suspect_gap)
 		return true;
@@ -79,15 +91,29 @@ bool rp_reader_are_rows_right(struct rp_reader *reader)
 	capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
 	if (thread->declared >= resume->suspect_gap && capture->declared >= resume->suspect_gap)
 		return true;
-	if (reader->thread_rows.reuses_indexes || capture->declared >= resume->suspect_gap ||
-	    wire->sequence <= capture->sequence ||
-	    wire->sequence <= resume->suspect_events +
-			      resume->suspect_bytes / (least > 2 ? least : 2))
+	if (capture->declared < resume->suspect_gap && wire->sequence <= capture->sequence)
+		resume->flushed_threads = true;
+	if (resume->flushed_threads || reader->thread_rows.reuses_indexes ||
+	    capture->declared >= resume->suspect_gap)
 		return false;
 	resume->suspect_gap = 0;
 	/* The gap in the numbers has them too. */
 	resume->lost_events -= resume->suspect_lost;
 	return true;
+}
+
+bool rp_reader_knows(const void *data, const struct rp_wire_event *event)
+{
+	const struct rp_reader *reader = data;
+	size_t unused;
+
+	if (!rp_type_table_find(&reader->types, event->metadata_id))
+		return false;
+	return !reader->layout.has_labels ||
+	       (rp_thread_rows_find(&reader->thread_rows, event->thread) &&
+		rp_thread_rows_find(&reader->thread_rows, event->capture_thread) &&
+		(!event->labels || rp_point_index_find(&reader->labels.index, event->labels,
+						       &unused)));
 }
 
 void rp_reader_lose_event(struct rp_reader *reader, uint64_t at, const char *reason)
@@ -119,6 +145,9 @@ static const char *check_threads(struct rp_reader *reader, struct rp_cursor c)
 		if (!known)
 			continue;
 		rp_thread_rows_remove(&reader->thread_rows, known);
+		reader->resume.flushed_threads = true;
+		if (reader->resume.missed_event_bytes)
+			note_missed_declarations(reader, RP_DAMAGE_BLOCKS);
 		if (!reader->resume.missed_declarations)
 			reason = "a thread declared twice";
 	}

@@ -257,10 +257,8 @@ static int is_readable_at(struct rp_reader *reader, size_t at)
 		ret = find_at(reader, at, &found);
 		if (ret < 0)
 			return ret;
-		if (found.reason || !found.is_framed) {
-			reader->resume.checked_bytes += found.bytes;
+		if (found.reason || !found.is_framed)
 			return 0;
-		}
 		at += found.bytes;
 		if (found.kind == RP_BLOCK_END)
 			return is_end(reader, at);
@@ -298,7 +296,7 @@ static void skip(struct rp_reader *reader, size_t size)
  */
 static int search(struct rp_reader *reader, bool keeps, uint64_t *ret_skipped)
 {
-	const uint64_t begin = reader->resume.checked_bytes;
+	const uint64_t begin = reader->resume.check.checked_bytes;
 	bool gives_up = false;
 	uint64_t skipped = 0;
 	size_t at = 1;
@@ -318,7 +316,7 @@ static int search(struct rp_reader *reader, bool keeps, uint64_t *ret_skipped)
 		ret = is_readable_at(reader, at);
 		if (ret)
 			break;
-		gives_up = reader->resume.checked_bytes - begin >
+		gives_up = reader->resume.check.checked_bytes - begin >
 			   CHECKED_MAX + SKIPPED_FACTOR * (skipped + at);
 	}
 	if (ret == -ENODATA) {
@@ -460,10 +458,16 @@ static bool has_inexact_times(const struct rp_reader *reader, const struct found
 /* Return: 1: look again; 0: take what is here; -ENODATA: at the end; other -errno. */
 static int find_block(struct rp_reader *reader)
 {
+	struct rp_block_check *check = &reader->resume.check;
 	struct found_block found;
 	const char *reason;
-	int ret = find_at(reader, 0, &found);
+	int ret;
 
+	/* After damage, events with unknown ids are expected: they alone are dropped. */
+	check->data = reader;
+	check->is_known = reader->resume.missed_declarations ? NULL : rp_reader_knows;
+	ret = find_at(reader, 0, &found);
+	check->is_known = NULL;
 	if (ret < 0)
 		return ret;
 	if (found.reason)

@@ -35,18 +35,16 @@ struct rp_reader_resume {
 	struct rp_outbuf ranges;	/* struct rp_reader_damage, up to a limit */
 	uint64_t range_count, damaged_bytes;
 	uint64_t lost_events;
-	uint64_t checked_bytes;		/* by searches that failed */
 
 	/* What a damaged part may have contained, and the reader therefore does not know. */
 	bool missed_declarations;	/* definitions, threads, removals or sequence points */
 	struct rp_id_order stack_ids, label_ids;
 	bool flushed_types;		/* V6: a sequence point of the stream removed all types */
+	bool flushed_threads;		/* likewise, or two rows had the same index */
+	uint64_t missed_event_bytes;	/* of the last damaged block of events, since then */
 	bool missed_block;		/* one, since all thread rows were removed */
-	uint64_t missed_bytes;		/* of that block */
 	/* V6: rows that were declared before this gap may have been removed since; 0: none. */
 	uint32_t suspect_gap;
-	uint64_t suspect_bytes;		/* damaged, since the rows were last known to be right */
-	uint64_t suspect_events;	/* read since then, of any thread */
 	uint64_t suspect_lost;		/* of `lost_events`, of capture threads in suspect rows */
 };
 
@@ -62,8 +60,18 @@ bool rp_reader_find_block(struct rp_reader *reader);
 void rp_reader_add_damage(struct rp_reader *reader, uint64_t offset, uint64_t bytes,
 			  const char *reason);
 
-/* Forget what a damaged part of the stream may have changed. */
+/*
+ * Forget what a damaged part of the stream may have changed.
+ * @bytes: of the part.
+ */
 void rp_reader_note_missed(struct rp_reader *reader, enum rp_damage_scope scope, uint64_t bytes);
+
+/*
+ * Check that the damaged block of events before this event was no more than that: it had space for
+ * the events whose numbers are missing.
+ * @last: the number of the last event of the same capture thread before the damage.
+ */
+void rp_reader_check_missed(struct rp_reader *reader, uint32_t last);
 
 /*
  * Compare a block's declarations with those that the reader has, before it takes the block, and
@@ -77,11 +85,13 @@ const char *rp_reader_check_declared(struct rp_reader *reader, enum rp_block_kin
 /* Count an event whose type, thread or label list is unknown because of damage. */
 void rp_reader_lose_event(struct rp_reader *reader, uint64_t at, const char *reason);
 
+/* Whether the type, the threads and the label list of an event of a block are known. */
+bool rp_reader_knows(const void *reader, const struct rp_wire_event *event);
+
 /*
  * Whether the rows of an event's thread and capture thread are still those that the event means.
  * A row that was declared before damage may have been removed, and its index given to another
- * thread. If the capture thread's numbers continue and the damage had no space for that many
- * events of a new thread, then no sequence point removed the rows.
+ * thread.
  */
 bool rp_reader_are_rows_right(struct rp_reader *reader);
 
