@@ -26,7 +26,6 @@ static void note_missed_declarations(struct rp_reader *reader, enum rp_damage_sc
 	resume->missed_declarations = true;
 	rp_point_index_clear(&reader->frames);
 	rp_label_lists_clear(&reader->labels);
-	resume->stack_ids.missed = resume->label_ids.missed = true;
 	if (resume->flushed_types)
 		rp_type_table_clear(&reader->types);
 	/* One block alone cannot both remove a thread and declare another with its index. */

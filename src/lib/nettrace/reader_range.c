@@ -38,6 +38,7 @@ void rp_reader_add_gap(struct rp_reader *reader)
 {
 	reader->gap++;
 	reader->thread_rows.gap = reader->gap;
+	reader->resume.stack_ids.missed = reader->resume.label_ids.missed = true;
 }
 
 bool rp_reader_enter_span(struct rp_reader *reader)

@@ -14,6 +14,7 @@ int rp_explanation_read(const char *path, int signal_fd, bool is_loud, rp_explan
 	struct rp_reader_info info = RP_READER_INFO_INIT;
 	struct rp_input input;
 	struct rp_reader *reader;
+	const char *said;
 	char buffer[512];
 	int ret = rp_input_open(&input, path, signal_fd, &reader);
 
@@ -26,9 +27,12 @@ int rp_explanation_read(const char *path, int signal_fd, bool is_loud, rp_explan
 		if (ret < 0)
 			break;
 	}
-	if (ret < 0 && is_loud)
-		rp_tool_error("%s: %s; only the events before that are explained", path,
-			      rp_input_explain(reader, ret, buffer, sizeof(buffer)));
+	said = rp_input_explain(reader, ret, buffer, sizeof(buffer));
+	if (said && is_loud)
+		rp_tool_error("%s: %s; only %s are explained", path, said,
+			      rp_input_given(reader));
+	if (said && is_loud && ret == 0)
+		ret = -EBADMSG;
 	rp_reader_close(reader);
 	rp_input_close(&input);
 	return ret;

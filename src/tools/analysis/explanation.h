@@ -38,8 +38,8 @@ typedef int (*rp_explanation_take)(const struct rp_reader_event *event, void *da
  * Read a trace once.
  * @is_loud: report damage on standard error.
  * @ret_pointer_bytes: of the trace.
- * Return: what ended the reading, as rp_reader_next(); what `take` returned; -ECANCELED; as
- * rp_input_open(), which prints why it failed.
+ * Return: what ended the reading, as rp_reader_next(); -EBADMSG: the reader skipped damage, which
+ * was reported; what `take` returned; -ECANCELED; as rp_input_open(), which prints why it failed.
  */
 int rp_explanation_read(const char *path, int signal_fd, bool is_loud, rp_explanation_take take,
 			void *data, uint32_t *ret_pointer_bytes);

@@ -156,6 +156,7 @@ static int write_trace(struct symbolize *symbolize)
 	const char *path = symbolize->options->operands[0];
 	struct rp_trace_convert_result result = { 0 };
 	struct rp_reader *reader;
+	const char *said;
 	char buffer[512];
 	int ret, error = rp_input_open(&symbolize->input, path, symbolize->signal_fd, &reader);
 	int status;
@@ -167,9 +168,9 @@ static int write_trace(struct symbolize *symbolize)
 	error = rp_output_begin(&symbolize->output.output);
 	ret = error ? 1 : rp_trace_convert(reader, &plan, &result, &error);
 	status = finish(symbolize, error, &result);
-	if (status == RP_EXIT_OK && ret < 0) {
-		rp_tool_error("%s: %s; the new trace has the events before that", path,
-			      rp_input_explain(reader, ret, buffer, sizeof(buffer)));
+	said = rp_input_explain(reader, ret < 0 ? ret : 0, buffer, sizeof(buffer));
+	if (status == RP_EXIT_OK && said) {
+		rp_tool_error("%s: %s; the new trace has %s", path, said, rp_input_given(reader));
 		status = RP_EXIT_FAILURE;
 	}
 	rp_reader_close(reader);

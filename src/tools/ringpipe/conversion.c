@@ -62,6 +62,7 @@ static int explain(const struct conversion *conversion, int ret, int output_erro
 {
 	const char *path = conversion->output.output.path;
 	char buffer[512], count[RP_TEXT_MAX];
+	const char *said;
 
 	if (output_error) {
 		rp_tool_error("cannot write %s: %s", path, output_error == -EMSGSIZE ?
@@ -72,14 +73,14 @@ static int explain(const struct conversion *conversion, int ret, int output_erro
 		rp_tool_error("stopped; %s has the events up to then", path);
 		return RP_EXIT_GAVE_UP;
 	}
-	if (ret)
-		rp_tool_error("%s: %s; %s has the events before that", conversion->input.path,
-			      rp_input_explain(conversion->reader, ret, buffer, sizeof(buffer)),
-			      path);
+	said = rp_input_explain(conversion->reader, ret, buffer, sizeof(buffer));
+	if (said)
+		rp_tool_error("%s: %s; %s has %s", conversion->input.path, said, path,
+			      rp_input_given(conversion->reader));
 	if (result->cut)
 		rp_tool_error("%s: the payloads of %s events are too large and were cut", path,
 			      rp_text_count(result->cut, count));
-	return ret || result->cut ? RP_EXIT_FAILURE : RP_EXIT_OK;
+	return said || result->cut ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }
 
 static int convert(struct conversion *conversion, const struct rp_tool_options *options)

@@ -82,6 +82,7 @@ static int explain(const struct conversion_to *to, int ret, int output_error)
 {
 	const char *path = to->output.output.path;
 	char buffer[512];
+	const char *said;
 
 	if (output_error) {
 		rp_tool_error("cannot write %s: %s", path, strerror(-output_error));
@@ -91,11 +92,11 @@ static int explain(const struct conversion_to *to, int ret, int output_error)
 		rp_tool_error("stopped; %s has the events up to then", path);
 		return RP_EXIT_GAVE_UP;
 	}
-	if (ret)
-		rp_tool_error("%s: %s; %s has the events before that", to->input.path,
-			      rp_input_explain(to->source.reader, ret, buffer, sizeof(buffer)),
-			      path);
-	return ret ? RP_EXIT_FAILURE : RP_EXIT_OK;
+	said = rp_input_explain(to->source.reader, ret, buffer, sizeof(buffer));
+	if (said)
+		rp_tool_error("%s: %s; %s has %s", to->input.path, said, path,
+			      rp_input_given(to->source.reader));
+	return said ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }
 
 static void print_result(const struct conversion_to *to)

@@ -124,6 +124,7 @@ static int scan_part(struct merged_file *part)
 	struct rp_reader *reader;
 	struct rp_input input;
 	char buffer[512];
+	const char *said;
 	int ret = rp_input_open(&input, part->path, merge->signal_fd, &reader);
 
 	merge->is_stopped |= ret == -ECANCELED;
@@ -137,10 +138,10 @@ static int scan_part(struct merged_file *part)
 		merge->is_stopped |= part->error == -ECANCELED;
 		if (part->error == -ENOMEM)
 			ret = -ENOMEM;
-		if (part->error && part->error != -ECANCELED)
-			rp_tool_error("%s: %s; the merged trace has the events before that",
-				      part->path, rp_input_explain(reader, part->error, buffer,
-								    sizeof(buffer)));
+		said = rp_input_explain(reader, part->error, buffer, sizeof(buffer));
+		if (said && part->error != -ECANCELED)
+			rp_tool_error("%s: %s; the merged trace has %s", part->path, said,
+				      rp_input_given(reader));
 	}
 	rp_reader_close(reader);
 	rp_input_close(&input);

@@ -56,7 +56,8 @@ int rp_report_end(const struct rp_report *report, int ret)
 	if (!error)
 		return RP_EXIT_OK;
 	fflush(stdout);
-	rp_tool_error("%s: %s; the report has the events before that", report->path, error);
+	rp_tool_error("%s: %s; the report has %s", report->path, error,
+		      rp_input_given(report->reader));
 	return RP_EXIT_FAILURE;
 }
 
@@ -147,6 +148,9 @@ static int run(const struct report_kind *kind, const char *path, FILE *copied,
 	ret = rp_time_range_apply("report", report->options, path, &input, report->reader);
 	if (ret != -EINVAL)
 		status = ret ? RP_EXIT_FAILURE : kind->run(report);
+	/* The report printed a failure to read, but not the damage which the reader skipped. */
+	if (status == RP_EXIT_OK)
+		status = rp_report_end(report, 0);
 	rp_reader_close(report->reader);
 	rp_input_close(&input);
 	return status;

@@ -17,8 +17,8 @@ struct rp_report {
 };
 
 /*
- * Print what the name says on standard output. These functions read the trace to its end, or to the
- * first damage, which they report. Return: the exit status.
+ * Print what the name says on standard output. These functions read the trace to its end, or to
+ * where it stops, which they report. Return: the exit status.
  */
 int rp_report_summary(const struct rp_report *report);
 int rp_report_events(const struct rp_report *report);
@@ -34,8 +34,8 @@ int rp_report_timeline(const struct rp_report *report);
 int rp_report_diff(const struct rp_report *report);
 
 /*
- * Report why reading ended, if it was not the end of the trace. `ret` is what rp_reader_next()
- * returned. Call it after the output, which has what could be read. Return: the exit status.
+ * Report why reading ended, if it was not the end of the trace, and the damage that was skipped.
+ * `ret` is what rp_reader_next() returned. Call it after the output, which has what could be read. Return: the exit status.
  */
 int rp_report_end(const struct rp_report *report, int ret);
 

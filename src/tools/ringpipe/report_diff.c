@@ -245,7 +245,7 @@ static int read_later(struct comparison *comparison)
 	if (rp_input_open(&input, path, -1, &later.reader))
 		return RP_EXIT_FAILURE;
 	ret = rp_trace_side_read(&comparison->after, later.reader);
-	if (ret < 0 && ret != -ENOMEM)
+	if (ret != -ENOMEM)
 		status = rp_report_end(&later, ret);
 	rp_reader_close(later.reader);
 	rp_input_close(&input);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -201,8 +202,8 @@ int rp_input_open_bytes(struct rp_input *input, const char *path, int signal_fd)
 	return 0;
 }
 
-int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
-		  struct rp_reader **ret_reader)
+int rp_input_open_undamaged(struct rp_input *input, const char *path, int signal_fd,
+			    struct rp_reader **ret_reader)
 {
 	struct rp_byte_source source;
 	char message[256] = "";
@@ -220,6 +221,14 @@ int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
 	return ret;
 }
 
+int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
+		  struct rp_reader **ret_reader)
+{
+	int ret = rp_input_open_undamaged(input, path, signal_fd, ret_reader);
+
+	return ret ? ret : rp_reader_resume_after_damage(*ret_reader);
+}
+
 void rp_input_close(struct rp_input *input)
 {
 	if (input->fd > STDIN_FILENO)
@@ -229,13 +238,10 @@ void rp_input_close(struct rp_input *input)
 	input->decompressor = NULL;
 }
 
-const char *rp_input_explain(const struct rp_reader *reader, int error, char *buffer,
-			      size_t size)
+static void explain_error(const struct rp_reader *reader, int error, char *buffer, size_t size)
 {
 	const char *said = rp_reader_error(reader), *offset = strstr(said, " at offset ");
 
-	if (error == 0)
-		return NULL;
 	if (error == -ENODATA)
 		snprintf(buffer, size, "the trace stops before its end%s", offset ? offset : "");
 	else if (error == -EBADMSG)
@@ -244,5 +250,50 @@ const char *rp_input_explain(const struct rp_reader *reader, int error, char *bu
 		snprintf(buffer, size, "%s", said);
 	else
 		snprintf(buffer, size, "%s", strerror(-error));
+}
+
+static void explain_damage(const struct rp_reader *reader, const struct rp_reader_stats *stats,
+			   char *buffer, size_t size)
+{
+	struct rp_reader_damage first = RP_READER_DAMAGE_INIT;
+	char places[48] = "";
+
+	if (rp_reader_get_damage(reader, 0, &first))
+		return;
+	if (stats->damaged_ranges > 1)
+		snprintf(places, sizeof(places), " in %" PRIu64 " places, first",
+			 stats->damaged_ranges);
+	snprintf(buffer, size, "the trace is damaged%s at offset %" PRIu64 ": %s; %" PRIu64
+		 " bytes are damaged, and %" PRIu64 " events are lost to it", places,
+		 first.offset, first.reason, stats->damaged_bytes, stats->lost_to_damage);
+}
+
+const char *rp_input_given(const struct rp_reader *reader)
+{
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+
+	rp_reader_get_stats(reader, &stats);
+	return stats.damaged_ranges ? "the other events" : "the events before that";
+}
+
+const char *rp_input_explain(const struct rp_reader *reader, int error, char *buffer,
+			      size_t size)
+{
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	size_t used = 0;
+
+	rp_reader_get_stats(reader, &stats);
+	if (error == 0 && !stats.damaged_ranges)
+		return NULL;
+	*buffer = '\0';
+	if (error)
+		explain_error(reader, error, buffer, size);
+	if (stats.damaged_ranges) {
+		used = strlen(buffer);
+		if (used)
+			snprintf(buffer + used, size - used, "; ");
+		used = strlen(buffer);
+		explain_damage(reader, &stats, buffer + used, size - used);
+	}
 	return buffer;
 }

@@ -24,15 +24,20 @@ struct rp_input {
 };
 
 /*
- * Open a trace: a file, or standard input if `path` is "-". The trace may be compressed by zstd. On
- * failure the function prints the cause. The reader keeps a pointer to `input`, so do not copy or
- * move that struct before rp_input_close().
+ * Open a trace: a file, or standard input if `path` is "-". The trace may be compressed by zstd. If
+ * it is damaged, the reader skips the damage; see rp_reader_resume_after_damage(). On failure the
+ * function prints the cause. The reader keeps a pointer to `input`, so do not copy or move that
+ * struct before rp_input_close().
  *
  * Return: 0; -EOPNOTSUPP: compressed, and this build has no zstd; -ECANCELED: `signal_fd` became
  * readable; otherwise as rp_reader_open().
  */
 int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
 		  struct rp_reader **ret_reader);
+
+/* The same with a reader that stops at the first damage. */
+int rp_input_open_undamaged(struct rp_input *input, const char *path, int signal_fd,
+			    struct rp_reader **ret_reader);
 
 /* Open a trace for rp_input_read(). Print the cause of a failure. Return: 0; -errno of open(2). */
 int rp_input_open_bytes(struct rp_input *input, const char *path, int signal_fd);
@@ -53,9 +58,12 @@ int rp_input_seek(void *input, uint64_t offset);
 void rp_input_close(struct rp_input *input);
 
 /*
- * Explain `error`, the result of reading the trace. Return: NULL if it is 0; otherwise a sentence
- * for the user, in `buffer`.
+ * Explain `error`, the result of reading the trace, and the damage that the reader skipped. Return:
+ * NULL if the trace was read completely; otherwise a sentence for the user, in `buffer`.
  */
 const char *rp_input_explain(const struct rp_reader *reader, int error, char *buffer, size_t size);
+
+/* Return which events a reader of an incomplete or damaged trace has given, as words for a user. */
+const char *rp_input_given(const struct rp_reader *reader);
 
 #endif

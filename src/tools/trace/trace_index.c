@@ -231,7 +231,7 @@ static int build(const char *path, struct rp_trace_index *index)
 {
 	struct rp_reader *reader;
 	struct rp_input input;
-	int ret = rp_input_open(&input, path, -1, &reader);
+	int ret = rp_input_open_undamaged(&input, path, -1, &reader);
 
 	if (ret < 0)
 		return ret;

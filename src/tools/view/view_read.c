@@ -333,6 +333,7 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 	struct rp_input input;
 	struct rp_reader *reader;
 	unsigned int until_look = PROGRESS_EVENTS;
+	const char *said;
 	char buffer[512];
 	int ret = rp_input_open(&input, trace->path, signal_fd, &reader), damage;
 
@@ -355,9 +356,10 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 	if (ret == 0 && (damage == -ENOMEM || damage == -ECANCELED))
 		ret = damage;
 	rp_reader_get_stats(reader, &trace->stats);
-	if (ret == 0 && damage < 0 && is_last)
-		ret = rp_view_trace_warn(trace, "%s; the view has the events before that.",
-					 rp_input_explain(reader, damage, buffer, sizeof(buffer)));
+	said = rp_input_explain(reader, ret == 0 ? damage : 0, buffer, sizeof(buffer));
+	if (ret == 0 && said && is_last)
+		ret = rp_view_trace_warn(trace, "%s; the view has %s.", said,
+					 rp_input_given(reader));
 	rp_reader_close(reader);
 	rp_input_close(&input);
 	return ret;
