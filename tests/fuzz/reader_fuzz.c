@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads any bytes as a recording: the reader accepts or rejects them without a crash. With
- * libFuzzer:
+ * Reads any bytes as a recording, up to the first damage and beyond it: the reader accepts or
+ * rejects them without a crash. With libFuzzer:
  *
  *	clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc
  *		tests/fuzz/reader_fuzz.c src/lib/nettrace/?*.c -o reader_fuzz
@@ -15,27 +15,37 @@
 
 #include "input.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+static void read_events(struct rp_reader *reader, size_t size, FILE *nowhere)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_fields fields;
-	static FILE *nowhere;
-	struct rp_reader *reader;
 
-	if (!nowhere)
-		nowhere = fopen("/dev/null", "w");
-	if (!nowhere || rp_reader_open_memory(bytes, size, &reader) < 0)
-		return 0;
 	while (rp_reader_next(reader, &event) == 1) {
 		rp_reader_print_json(&event, nowhere);
 		rp_reader_get_fields(&event, &fields);
 		fuzz_walk(fields);
 	}
 	rp_reader_get_stats(reader, &stats);
-	/* More events than the bytes could hold would mean an endless loop. */
-	if (stats.events > size)
+	/* More than the bytes could hold would mean an endless loop. */
+	if (stats.events > size || stats.damaged_bytes > size)
 		__builtin_trap();
-	rp_reader_close(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	static FILE *nowhere;
+	struct rp_reader *reader;
+
+	if (!nowhere)
+		nowhere = fopen("/dev/null", "w");
+	for (int resumes = 0; resumes < 2; resumes++) {
+		if (!nowhere || rp_reader_open_memory(bytes, size, &reader) < 0)
+			return 0;
+		if (resumes && rp_reader_resume_after_damage(reader) != 0)
+			__builtin_trap();
+		read_events(reader, size, nowhere);
+		rp_reader_close(reader);
+	}
 	return 0;
 }

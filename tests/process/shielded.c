@@ -337,6 +337,7 @@ static void readers(void)
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_reader_info info = RP_READER_INFO_INIT;
+	struct rp_reader_damage damage = RP_READER_DAMAGE_INIT;
 	FILE *null = fopen("/dev/null", "w");
 	struct rp_fields fields;
 	struct rp_reader *reader;
@@ -344,7 +345,9 @@ static void readers(void)
 	int fds[2];
 
 	check(rp_reader_open_memory(trace, trace_bytes, &reader) == 0);
+	check(rp_reader_resume_after_damage(reader) == 0);
 	check(rp_reader_next(reader, &event) == 1);
+	check(rp_reader_get_damage(reader, 0, &damage) == -ENOENT);
 	rp_reader_get_fields(&event, &fields);
 	check(rp_reader_print_json(&event, null) == 0);
 	check(rp_reader_get_info(reader, &info) == 0 && rp_reader_get_stats(reader, &stats) == 0);
@@ -455,7 +458,8 @@ static const struct row {
 	{ parsers, "rp_providers_parse rp_filter_data_get" },
 	{ readers, "rp_reader_open rp_reader_open_fd rp_reader_open_memory rp_reader_next "
 	  "rp_reader_get_fields rp_reader_print_json rp_reader_get_info rp_reader_get_stats "
-	  "rp_reader_get_key_value rp_reader_error rp_reader_close rp_reader_open_explained" },
+	  "rp_reader_get_key_value rp_reader_error rp_reader_close rp_reader_open_explained "
+	  "rp_reader_resume_after_damage rp_reader_get_damage" },
 	{ preparation, "rp_prepare rp_error_call rp_host_list_copies" },
 	{ diagnostics, "rp_diagnostics_wait rp_diagnostics_fd rp_diagnostics_dispatch "
 	  "rp_host_set_environment_callback rp_code_add rp_code_remove" },

@@ -336,15 +336,22 @@ static int next_of_fields(void *result)
 	return ret;
 }
 
-/* Calls `fill` with a reader of a snapshot. */
-static int read_snapshot(int (*fill)(struct rp_reader *reader, void *result), void *result)
+static int take_snapshot_file(void)
 {
-	int fd = memfd_create("sizes", 0), ret;
-	struct rp_reader *reader;
+	int fd = memfd_create("sizes", 0);
 
 	cr_assert_eq(sizes_mark(7), 0);
 	cr_assert_eq(rp_session_snapshot(recorder, NULL, fd, NULL), 0);
 	cr_assert_eq(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+/* Calls `fill` with a reader of a snapshot. */
+static int read_snapshot(int (*fill)(struct rp_reader *reader, void *result), void *result)
+{
+	int fd = take_snapshot_file(), ret;
+	struct rp_reader *reader;
+
 	cr_assert_eq(rp_reader_open_fd(fd, &reader), 0);
 	ret = fill(reader, result);
 	rp_reader_close(reader);
@@ -369,6 +376,17 @@ static int fill_stats(struct rp_reader *reader, void *result)
 	return rp_reader_get_stats(reader, result);
 }
 
+/* Read the rest of the trace, whose first block of events is damaged. */
+static int fill_damage(struct rp_reader *reader, void *result)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+
+	cr_assert_eq(rp_reader_resume_after_damage(reader), 0);
+	while (rp_reader_next(reader, &event) == 1)
+		;
+	return rp_reader_get_damage(reader, 0, result);
+}
+
 static int next_of_reader(void *result)
 {
 	return read_snapshot(fill_event, result);
@@ -382,6 +400,24 @@ static int info_of_reader(void *result)
 static int stats_of_reader(void *result)
 {
 	return read_snapshot(fill_stats, result);
+}
+
+static int damage_of_reader(void *result)
+{
+	static const uint8_t damage[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	int fd = take_snapshot_file(), ret;
+	struct rp_reader *reader;
+	char bytes[1 << 16], *block;
+	ssize_t size = read(fd, bytes, sizeof(bytes));
+
+	block = memmem(bytes, (size_t)size, "EventBlock", 10);
+	cr_assert_not_null(block);
+	memcpy(block + 40, damage, sizeof(damage));
+	cr_assert_eq(rp_reader_open_memory(bytes, (size_t)size, &reader), 0);
+	ret = fill_damage(reader, result);
+	rp_reader_close(reader);
+	close(fd);
+	return ret;
 }
 
 static const struct result {
@@ -401,6 +437,7 @@ static const struct result {
 	RESULT(rp_reader_event, RP_READER_EVENT_SIZE_V1, next_of_reader),
 	RESULT(rp_reader_info, RP_READER_INFO_SIZE_V1, info_of_reader),
 	RESULT(rp_reader_stats, RP_READER_STATS_SIZE_V1, stats_of_reader),
+	RESULT(rp_reader_damage, RP_READER_DAMAGE_SIZE_V1, damage_of_reader),
 #undef RESULT
 };
 

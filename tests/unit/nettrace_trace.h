@@ -138,10 +138,14 @@ static inline uint8_t *trace_make(size_t *ret_size, uint64_t *ret_events)
 	return trace_end(encoder, ret_size);
 }
 
-/* The content of the next stack block or sequence point at or after `at`; NULL: there is none. */
+/*
+ * The content of the next block of events or stacks, or sequence point, at or after `at`; NULL:
+ * there is none.
+ */
 static inline uint8_t *trace_find_block(uint8_t *bytes, uint8_t *at, size_t size, uint8_t kind)
 {
-	const char *name = kind == RP_BLOCK_STACK ? "StackBlock\6" : "SPBlock\6";
+	const char *name = kind == RP_BLOCK_STACK ? "StackBlock\6" :
+			   kind == RP_BLOCK_EVENT ? "EventBlock\6" : "SPBlock\6";
 	uint32_t word;
 
 	if (trace_version() != 6) {

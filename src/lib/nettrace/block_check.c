@@ -130,7 +130,8 @@ bool rp_block_check_cut(const struct rp_block_check *check, struct rp_cursor c)
 	if (rp_wire_block_header(&c, &layout) < 0)
 		return false;
 	while (rp_wire_event_take(&c, &layout, &event, &payload) == 0) {
-		if (event.time < times.stated_first || event.time > times.stated_last)
+		if (event.time < times.stated_first || event.time > times.stated_last ||
+		    !check->is_known(check->data, &event))
 			return false;
 	}
 	return true;

@@ -43,8 +43,8 @@ const char *rp_block_check(struct rp_block_check *check, enum rp_block_kind kind
 			   struct rp_cursor content, enum rp_block_proof *ret_proof);
 
 /*
- * Whether the first bytes of an event block may be right: the complete events in them have times
- * between those that the block states.
+ * Whether the first bytes of an event block may be right: the complete events in them have known
+ * ids, and times between those that the block states. `is_known` is set.
  */
 bool rp_block_check_cut(const struct rp_block_check *check, struct rp_cursor content);
 

@@ -352,6 +352,22 @@ static int skip_part(struct rp_reader *reader, const char *reason)
 	return ret;
 }
 
+/* Whether the bytes of a block of events, which the stream cuts, may be right. */
+static bool is_cut_right(struct rp_reader *reader, const struct found_block *found)
+{
+	const size_t left = reader->source.end - reader->source.start;
+	struct rp_block_check *check = &reader->resume.check;
+	bool is_right;
+
+	if (found->kind != RP_BLOCK_EVENT || found->bytes <= left || found->header >= left)
+		return true;
+	check->is_known = rp_reader_knows;
+	is_right = rp_block_check_cut(check, rp_cursor_over(bytes_at(reader, found->header),
+							    left - found->header));
+	check->is_known = NULL;
+	return is_right;
+}
+
 /*
  * The stream ends before the block does. Either the stream was cut, or the size is damaged and a
  * readable place follows.
@@ -360,18 +376,13 @@ static int skip_part(struct rp_reader *reader, const char *reason)
  */
 static int handle_cut(struct rp_reader *reader, const struct found_block *found)
 {
-	const size_t left = reader->source.end - reader->source.start;
 	uint64_t skipped;
 	int ret;
 
-	if (!left)
+	if (reader->source.end == reader->source.start)
 		return 0;
 	ret = search(reader, true, &skipped);
-	if (ret == 0 && (found->kind != RP_BLOCK_EVENT || found->bytes <= left ||
-			 rp_block_check_cut(&reader->resume.check, rp_cursor_over(
-				bytes_at(reader, found->header), left - found->header))))
-		return 0;
-	if (ret < 0)
+	if (ret < 0 || (ret == 0 && is_cut_right(reader, found)))
 		return ret;
 	rp_reader_add_damage(reader, reader->source.offset, skipped, found->reason);
 	skip(reader, skipped);
@@ -464,7 +475,6 @@ static int find_block(struct rp_reader *reader)
 	int ret;
 
 	/* After damage, events with unknown ids are expected: they alone are dropped. */
-	check->data = reader;
 	check->is_known = reader->resume.missed_declarations ? NULL : rp_reader_knows;
 	ret = find_at(reader, 0, &found);
 	check->is_known = NULL;
@@ -508,6 +518,7 @@ int rp_reader_resume_after_damage(struct rp_reader *reader)
 		.is_v6 = reader->layout.has_labels,
 		.pointer_bytes = reader->info.pointer_bytes,
 		.has_extensions = reader->minor_version > 0,
+		.data = reader,
 	};
 	return 0;
 }
