@@ -145,6 +145,45 @@ class RangeTest(ToolTest):
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
         self.assertEqual(self.events(path, *options), expected.between(begin, begin + 50 * STEP_NS))
 
+    CONDITIONS = ('event == "sold_96"', 'event == "sold_96" and thread == 597', "thread == 501",
+                  "not thread == 501", 'event ~ "sold_(48|1)" or n < 20', "process == 71",
+                  "process == 99", 'time < 3ms', "time >= 20ms",
+                  'provider == "Other"', 'id == 97 and not (thread == 9 or n > 6000)',
+                  'provider == "Shop" and (thread == 7 or event == "sold_300")')
+
+    def test_an_index_changes_no_event_that_fulfils_a_condition(self):
+        for version in "46":
+            path, _ = self.make(version)
+            alone = [self.events(path, "--where", condition) for condition in self.CONDITIONS]
+            self.assertEqual(os.listdir(self.directory), ["shop.nettrace"])
+            self.events(path, "--from", "1ms", "--to", "2ms")
+            for condition, wanted in zip(self.CONDITIONS, alone):
+                with self.subTest(version=version, condition=condition):
+                    self.assertEqual(self.events(path, "--where", condition), wanted)
+            part = self.events(path, "--from", "4ms", "--to", "15ms")
+            for condition, wanted in list(zip(self.CONDITIONS, alone))[:3]:
+                self.assertEqual(self.events(path, "--where", condition, "--from", "4ms", "--to",
+                                             "15ms"), [row for row in part if row in wanted])
+            os.unlink(path + ".rpidx")
+
+    def test_a_condition_reads_nothing_of_the_blocks_without_such_events(self):
+        path, expected = self.make("6")
+        self.events(path, "--from", "1ms", "--to", "2ms")
+        status, size = os.stat(path), os.path.getsize(path)
+        data = bytearray(self.read("shop.nettrace"))
+        damaged = data.index(struct.pack("<QQ", 12000, 0)) - 4000
+        data[damaged:damaged + 2000] = bytes(2000)     # events of a block at 12 ms
+        self.write("shop.nettrace", data)
+        self.assertEqual(os.path.getsize(path), size)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        for condition, kept in (('event == "sold_336"', lambda row: row[0] == "sold_336"),
+                                ("thread == 501", lambda row: row[2] == 501),
+                                ("time >= 20ms", lambda row: row[1] >= 20000)):
+            with self.subTest(condition=condition):
+                self.assertEqual(self.events(path, "--where", condition),
+                                 [row for _, row in expected.rows if kept(row)])
+        self.events(path, status=1)
+
     def test_an_index_of_another_trace_and_a_damaged_one_are_replaced(self):
         path, expected = self.make("6")
         options = "--from", "1ms", "--to", "1100us"

@@ -177,7 +177,7 @@ int rp_command_convert(const struct rp_tool_options *options)
 		rp_expression_destroy(conversion.where);
 		return RP_EXIT_FAILURE;
 	}
-	ret = rp_time_range_apply("convert", options, options->operands[0], &conversion.input,
+	ret = rp_time_range_apply("convert", options, NULL, options->operands[0], &conversion.input,
 				  conversion.reader);
 	status = ret == -EINVAL ? RP_EXIT_USAGE : ret ? RP_EXIT_FAILURE :
 		 convert_into(&conversion, options);

@@ -180,7 +180,7 @@ int rp_convert_to(const struct rp_tool_options *options)
 		rp_expression_destroy(to.source.where);
 		return RP_EXIT_FAILURE;
 	}
-	ret = rp_time_range_apply("convert", options, options->operands[0], &to.input,
+	ret = rp_time_range_apply("convert", options, NULL, options->operands[0], &to.input,
 				  to.source.reader);
 	status = ret == -EINVAL ? RP_EXIT_USAGE : ret ? RP_EXIT_FAILURE : convert_into(&to);
 	rp_reader_close(to.source.reader);

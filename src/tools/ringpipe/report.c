@@ -145,7 +145,10 @@ static int run(const struct report_kind *kind, const char *path, FILE *copied,
 		report->file = copied_path;
 	}
 	status = RP_EXIT_USAGE;
-	ret = rp_time_range_apply("report", report->options, path, &input, report->reader);
+	/* The other reports count what they leave out, such as losses. */
+	ret = rp_time_range_apply("report", report->options,
+				  kind->run == rp_report_events ? report->where : NULL, path,
+				  &input, report->reader);
 	if (ret != -EINVAL)
 		status = ret ? RP_EXIT_FAILURE : kind->run(report);
 	/* The report printed a failure to read, but not the damage which the reader skipped. */

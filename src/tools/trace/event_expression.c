@@ -456,10 +456,9 @@ static void learn_field(const struct rp_reader_type *type, const struct rp_compa
 	}
 }
 
-/* Decide what depends on the type alone. */
-static void learn_comparison(struct rp_expression *expression, const struct rp_reader_type *type,
-			     const struct rp_comparison *comparison,
-			     struct rp_type_comparison *ret_of_type)
+void rp_expression_learn(struct rp_expression *expression, const struct rp_reader_type *type,
+			 const struct rp_comparison *comparison,
+			 struct rp_type_comparison *ret_of_type)
 {
 	const char *name = *type->name ? type->name : rp_dotnet_event_name(type);
 	struct rp_operand left;
@@ -484,10 +483,11 @@ static void learn_comparison(struct rp_expression *expression, const struct rp_r
 #define MAY_BE_TRUE 2u
 
 /*
- * Find which results the program can have, from its end to its start: outcomes[i][r] are those from
- * instruction i on if the last result was r.
+ * The function follows the program from its end to its start: outcomes[i][r] are the results that
+ * are possible from instruction i on if the last result was r.
  */
-static void learn_verdict(struct rp_expression *expression, struct rp_type_entry *entry)
+enum rp_type_verdict rp_expression_decide(struct rp_expression *expression,
+					  const struct rp_type_comparison *comparisons)
 {
 	uint8_t (*outcomes)[2] = expression->outcomes, all;
 
@@ -499,7 +499,7 @@ static void learn_verdict(struct rp_expression *expression, struct rp_type_entry
 
 		switch (code->kind) {
 		case RP_CODE_COMPARE:
-			all = entry->comparisons[code->argument].result;
+			all = comparisons[code->argument].result;
 			all = all == RP_KNOWN_FALSE ? next[0] : all == RP_KNOWN_TRUE ? next[1] :
 			      next[0] | next[1];
 			outcomes[i][0] = outcomes[i][1] = all;
@@ -519,8 +519,8 @@ static void learn_verdict(struct rp_expression *expression, struct rp_type_entry
 		}
 	}
 	/* A program begins with a comparison, so the result before it does not matter. */
-	entry->verdict = outcomes[0][0] == MAY_BE_FALSE ? RP_VERDICT_NEVER :
-			 outcomes[0][0] == MAY_BE_TRUE ? RP_VERDICT_ALWAYS : RP_VERDICT_DEPENDS;
+	return outcomes[0][0] == MAY_BE_FALSE ? RP_VERDICT_NEVER :
+	       outcomes[0][0] == MAY_BE_TRUE ? RP_VERDICT_ALWAYS : RP_VERDICT_DEPENDS;
 }
 
 static const struct rp_type_entry *find_entry(struct rp_expression *expression,
@@ -536,9 +536,9 @@ static const struct rp_type_entry *find_entry(struct rp_expression *expression,
 	entry = &entries[expression->next_way[set]++ % RP_TYPE_WAYS];
 	entry->type = type;
 	for (size_t i = 0; i < expression->comparison_count; i++)
-		learn_comparison(expression, type, &expression->comparisons[i],
-				 &entry->comparisons[i]);
-	learn_verdict(expression, entry);
+		rp_expression_learn(expression, type, &expression->comparisons[i],
+				    &entry->comparisons[i]);
+	entry->verdict = rp_expression_decide(expression, entry->comparisons);
 	return entry;
 }
 

@@ -76,9 +76,11 @@ struct rp_type_comparison {
 	uint8_t direct_bytes;
 };
 
+enum rp_type_verdict { RP_VERDICT_NEVER, RP_VERDICT_ALWAYS, RP_VERDICT_DEPENDS };
+
 struct rp_type_entry {
 	const struct rp_reader_type *type;	/* NULL: unused */
-	enum { RP_VERDICT_NEVER, RP_VERDICT_ALWAYS, RP_VERDICT_DEPENDS } verdict;
+	enum rp_type_verdict verdict;
 	struct rp_type_comparison *comparisons;	/* in the order of the program's */
 };
 
@@ -107,6 +109,15 @@ struct rp_expression {
 /* Parse the text into the empty expression. Return: as rp_expression_compile(). */
 int rp_expression_parse(const char *text, struct rp_expression *expression,
 			struct rp_expression_error *ret_error);
+
+/* Decide what a comparison's result is for all events of a type, if their type decides it. */
+void rp_expression_learn(struct rp_expression *expression, const struct rp_reader_type *type,
+			 const struct rp_comparison *comparison,
+			 struct rp_type_comparison *ret_of_type);
+
+/* Decide what results the whole expression can have, from those of its comparisons. */
+enum rp_type_verdict rp_expression_decide(struct rp_expression *expression,
+					  const struct rp_type_comparison *comparisons);
 
 /* Compare an operand of an event with the comparison's value. */
 bool rp_operand_compare(const struct rp_operand *left, const struct rp_comparison *comparison);

@@ -24,18 +24,40 @@ static int resolve(const char *command, const struct rp_time_point *point,
 	return 0;
 }
 
+static int report(const char *command, const char *path, int ret)
+{
+	if (ret < 0)
+		rp_tool_error("%s: cannot index %s: %s", command, path, strerror(-ret));
+	return ret;
+}
+
+/* Use an index for the expression if there is one, since its making would read the whole trace. */
+static int select_stored(const char *command, const struct rp_trace_query *query, const char *path,
+			 const struct rp_input *input, struct rp_reader *reader)
+{
+	struct rp_trace_index index;
+	int ret;
+
+	if (!rp_input_can_seek(input) || rp_trace_index_load(path, input->fd, &index) < 0)
+		return 0;
+	ret = rp_trace_index_select(&index, query, reader);
+	rp_trace_index_fini(&index);
+	return report(command, path, ret);
+}
+
 int rp_time_range_apply(const char *command, const struct rp_tool_options *options,
-			const char *path, const struct rp_input *input, struct rp_reader *reader)
+			struct rp_expression *where, const char *path,
+			const struct rp_input *input, struct rp_reader *reader)
 {
 	struct rp_trace_query query = {
-		.from_ns = INT64_MIN, .to_ns = INT64_MAX, .has_descriptions = true,
+		.from_ns = INT64_MIN, .to_ns = INT64_MAX, .has_descriptions = true, .where = where,
 	};
 	struct rp_reader_info info = RP_READER_INFO_INIT;
 	struct rp_trace_index *index = NULL;
 	int ret = 0;
 
 	if (!(options->given & (RP_OPTION_FROM | RP_OPTION_RANGE_END)))
-		return 0;
+		return where ? select_stored(command, &query, path, input, reader) : 0;
 	rp_reader_get_info(reader, &info);
 	if (options->given & RP_OPTION_FROM)
 		ret = resolve(command, &options->from, &info, &query.from_ns);
@@ -48,11 +70,9 @@ int rp_time_range_apply(const char *command, const struct rp_tool_options *optio
 		return -EINVAL;
 	}
 	if (rp_input_can_seek(input))
-		ret = rp_trace_index_open(path, &index);
+		ret = rp_trace_index_open(path, input->signal_fd, &index);
 	if (ret == 0 || ret == -ESPIPE)
 		ret = rp_trace_index_select(index, &query, reader);
-	if (ret < 0)
-		rp_tool_error("%s: cannot index %s: %s", command, path, strerror(-ret));
 	rp_trace_index_close(index);
-	return ret;
+	return report(command, path, ret);
 }

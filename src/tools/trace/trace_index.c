@@ -11,11 +11,12 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "nettrace/reader_parts.h"
+#include "tools/cli/progress.h"
 #include "tools/trace/event_names.h"
-#include "tools/trace/input.h"
 
 /* An index of a smaller trace costs more to store than to build. */
 #define STORED_BYTES_MIN (1u << 20)
+#define PROGRESS_BLOCKS 64u		/* blocks between two looks at the clock */
 
 struct index_builder {
 	struct rp_trace_index *index;
@@ -27,6 +28,8 @@ struct index_builder {
 	uint32_t *slots;
 	size_t slot_count;
 	bool failed;			/* no memory */
+	const struct rp_input *input;	/* or NULL */
+	struct rp_progress progress;
 };
 
 static uint64_t hash_of(const struct rp_index_type *type)
@@ -180,13 +183,16 @@ static void take_block(void *data, const struct rp_reader_block *read)
 	add_up(index, &builder->block);
 	index->end = read->end;
 	builder->block = (struct rp_index_block){ 0 };
+	if (builder->input && index->block_count % PROGRESS_BLOCKS == 0)
+		rp_progress_show(&builder->progress, builder->input->taken, builder->input->bytes);
 	/* The next block's set starts empty, and the reader may have freed the type. */
 	builder->type = NULL;
 }
 
-int rp_trace_index_build(struct rp_reader *reader, struct rp_trace_index *ret_index)
+int rp_trace_index_build(struct rp_reader *reader, const struct rp_input *input,
+			 struct rp_trace_index *ret_index)
 {
-	struct index_builder builder = { .index = ret_index };
+	struct index_builder builder = { .index = ret_index, .input = input };
 	const struct rp_reader_event *event;
 	struct rp_reader_info info = RP_READER_INFO_INIT;
 	int ret = 0, read = 0;
@@ -194,17 +200,19 @@ int rp_trace_index_build(struct rp_reader *reader, struct rp_trace_index *ret_in
 	*ret_index = (struct rp_trace_index){ .end = reader->source.offset };
 	rp_reader_get_info(reader, &info);
 	ret_index->has_processes = info.version == RP_NETTRACE_V6;
+	rp_progress_begin(&builder.progress, !input);
 	reader->on_block = take_block;
 	reader->on_block_data = &builder;
 	while (ret == 0 && !builder.failed && (read = rp_reader_next_ref(reader, &event)) == 1)
 		ret = take_event(&builder, event);
 	reader->on_block = NULL;
+	rp_progress_end(&builder.progress);
 	ret_index->is_whole = read == 0;
 	free(builder.slots);
-	if (ret == 0 && !builder.failed && read != -ENOMEM)
+	if (ret == 0 && !builder.failed && read != -ENOMEM && read != -ECANCELED)
 		return 0;
 	rp_trace_index_fini(ret_index);
-	return -ENOMEM;
+	return read == -ECANCELED ? read : -ENOMEM;
 }
 
 void rp_trace_index_fini(struct rp_trace_index *index)
@@ -227,15 +235,16 @@ void rp_trace_index_close(struct rp_trace_index *index)
 	free(index);
 }
 
-static int build(const char *path, struct rp_trace_index *index)
+static int build(const char *path, int signal_fd, struct rp_trace_index *index)
 {
 	struct rp_reader *reader;
 	struct rp_input input;
-	int ret = rp_input_open_undamaged(&input, path, -1, &reader);
+	int ret = rp_input_open_undamaged(&input, path, signal_fd, &reader);
 
 	if (ret < 0)
 		return ret;
-	ret = rp_input_can_seek(&input) ? rp_trace_index_build(reader, index) : -ESPIPE;
+	ret = rp_input_can_seek(&input) ? rp_trace_index_build(reader, &input, index) :
+	      -ESPIPE;
 	/* Without the file, the next command builds the index again. */
 	if (ret == 0 && input.bytes >= STORED_BYTES_MIN)
 		(void)rp_trace_index_store(path, input.fd, index);
@@ -244,7 +253,7 @@ static int build(const char *path, struct rp_trace_index *index)
 	return ret;
 }
 
-int rp_trace_index_open(const char *path, struct rp_trace_index **ret_index)
+int rp_trace_index_open(const char *path, int signal_fd, struct rp_trace_index **ret_index)
 {
 	struct rp_trace_index *index = calloc(1, sizeof(*index));
 	int fd = index ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -255,7 +264,7 @@ int rp_trace_index_open(const char *path, struct rp_trace_index **ret_index)
 		close(fd);
 	}
 	if (ret == -ESTALE)
-		ret = build(path, index);
+		ret = build(path, signal_fd, index);
 	if (ret < 0)
 		free(index);
 	else

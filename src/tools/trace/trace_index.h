@@ -21,6 +21,7 @@
 
 #include "nettrace/format.h"
 #include "tools/trace/event_expression.h"
+#include "tools/trace/input.h"
 
 #define RP_TRACE_INDEX_SUFFIX ".rpidx"
 
@@ -71,8 +72,13 @@ struct rp_trace_query {
 	int64_t from_ns, to_ns;		/* since the start of the recording; `to_ns` is excluded */
 	/* Also return the events that describe others (processes, functions), at any time. */
 	bool has_descriptions;
-	/* Blocks without an event that fulfils it may be left out; NULL: all events. */
-	struct rp_expression *where;
+	/*
+	 * Blocks may be left out if they have no event that fulfils these conditions. The reader
+	 * still returns other events.
+	 */
+	struct rp_expression *where;	/* or NULL */
+	bool has_process, has_thread;
+	uint64_t process, thread;
 };
 
 /* The bit of a process id or thread id in a set. */
@@ -86,22 +92,26 @@ static inline uint64_t rp_index_bit(uint64_t id)
  * that does not belong to the trace as it is now is replaced. If the file cannot be written, the
  * index exists only in memory.
  * @path: a regular file.
+ * @signal_fd: building ends when it is readable; or -1.
  * @ret_index: for rp_trace_index_close().
  *
  * Return: 0, also for a damaged trace; -ESPIPE: the trace is no regular file, or compressed in a
- * form without random access; -ENOMEM; -errno of open(2) or read(2); -EBADMSG: it is no trace.
+ * form without random access; -ECANCELED; -ENOMEM; -errno of open(2) or read(2); -EBADMSG: it is no
+ * trace.
  */
-int rp_trace_index_open(const char *path, struct rp_trace_index **ret_index);
+int rp_trace_index_open(const char *path, int signal_fd, struct rp_trace_index **ret_index);
 
 /* NULL is allowed. */
 void rp_trace_index_close(struct rp_trace_index *index);
 
 /*
  * Build the index of a trace, whose reader has returned no event yet, by reading all of it.
+ * @input: of the reader, to show the progress; or NULL.
  *
- * Return: 0, also for a damaged trace; -ENOMEM.
+ * Return: 0, also for a damaged trace; -ECANCELED; -ENOMEM.
  */
-int rp_trace_index_build(struct rp_reader *reader, struct rp_trace_index *ret_index);
+int rp_trace_index_build(struct rp_reader *reader, const struct rp_input *input,
+			 struct rp_trace_index *ret_index);
 
 void rp_trace_index_fini(struct rp_trace_index *index);
 
@@ -124,6 +134,23 @@ int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_tr
  * Return: 0; -ENOMEM.
  */
 int rp_trace_index_select_descriptions(const char *path, int fd, struct rp_reader *reader);
+
+/* Decides which blocks can have an event that fulfils a query's conditions, besides its times. */
+struct rp_index_filter {
+	const struct rp_trace_query *query;
+	bool knows_processes;
+	uint64_t types;			/* bits of the types that the expression accepts */
+	struct rp_type_comparison *comparisons;	/* of the expression; NULL: no expression */
+};
+
+/* Return: 0; -ENOMEM. */
+int rp_index_filter_init(struct rp_index_filter *filter, const struct rp_trace_index *index,
+			 const struct rp_trace_query *query);
+void rp_index_filter_fini(struct rp_index_filter *filter);
+
+/* Return: false: no event of the block fulfils the conditions. */
+bool rp_index_filter_accepts(const struct rp_index_filter *filter,
+			     const struct rp_index_block *block);
 
 /* Load an index for a file. Return: 0; -ESTALE: there is none for this file; -ENOMEM. */
 int rp_trace_index_load(const char *path, int fd, struct rp_trace_index *ret_index);

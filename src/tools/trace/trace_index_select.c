@@ -17,13 +17,16 @@ static bool is_description(const struct rp_reader_type *type)
 	return rp_event_is_own(type->provider);
 }
 
-static bool is_wanted(const struct rp_index_block *block, const struct rp_trace_query *query)
+static bool is_wanted(const struct rp_index_block *block, const struct rp_index_filter *filter)
 {
+	const struct rp_trace_query *query = filter->query;
+
 	if (block->kind != RP_BLOCK_EVENT || !block->events)
 		return false;
 	if (query->has_descriptions && block->flags & RP_INDEX_DESCRIBES)
 		return true;
-	return block->last_ns >= query->from_ns && block->first_ns < query->to_ns;
+	return block->last_ns >= query->from_ns && block->first_ns < query->to_ns &&
+	       rp_index_filter_accepts(filter, block);
 }
 
 /* Mark the stacks and labels of the blocks [begin, end) for the event blocks that are marked. */
@@ -43,14 +46,14 @@ static bool mark_part(const struct rp_trace_index *index, size_t begin, size_t e
 	return is_used;
 }
 
-static void mark(const struct rp_trace_index *index, const struct rp_trace_query *query,
+static void mark(const struct rp_trace_index *index, const struct rp_index_filter *filter,
 		 bool *marks)
 {
 	/* The events from the damage on are read, because it must be reported. */
 	size_t end = index->is_whole ? 0 : index->block_count, begin = 0;
 
 	for (size_t i = 0; i < index->block_count; i++) {
-		marks[i] = is_wanted(&index->blocks[i], query);
+		marks[i] = is_wanted(&index->blocks[i], filter);
 		if (marks[i])
 			end = end > i + 1 ? end : i + 1;
 	}
@@ -80,22 +83,28 @@ static void add_span(struct rp_reader_span *spans, size_t *count, uint64_t begin
 int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_trace_query *query,
 			  struct rp_reader *reader)
 {
+	struct rp_index_filter filter;
 	struct rp_reader_span *spans;
 	size_t count = 0;
 	bool *marks;
 
-	rp_reader_limit_time(reader, query->from_ns, query->to_ns,
-			     query->has_descriptions ? is_description : NULL);
+	if (query->from_ns != INT64_MIN || query->to_ns != INT64_MAX)
+		rp_reader_limit_time(reader, query->from_ns, query->to_ns,
+				     query->has_descriptions ? is_description : NULL);
 	if (!index)
 		return 0;
+	if (rp_index_filter_init(&filter, index, query) < 0)
+		return -ENOMEM;
 	marks = calloc(index->block_count + 1, sizeof(*marks));
 	spans = calloc(index->block_count + 1, sizeof(*spans));
 	if (!marks || !spans) {
+		rp_index_filter_fini(&filter);
 		free(marks);
 		free(spans);
 		return -ENOMEM;
 	}
-	mark(index, query, marks);
+	mark(index, &filter, marks);
+	rp_index_filter_fini(&filter);
 	for (size_t i = 0; i < index->block_count; i++) {
 		if (marks[i])
 			add_span(spans, &count, index->blocks[i].begin, index->blocks[i].end);

@@ -19,7 +19,7 @@ struct event_search {
 	struct rp_format_out *out;
 	struct rp_expression *where;
 	struct rp_processes processes;
-	uint64_t number;		/* of the event, from 1 on */
+	uint64_t number;		/* of the event among those that are read, from 1 on */
 	uint64_t next;			/* the last event of this answer; 0: there are no more */
 	uint32_t found;
 };
@@ -78,6 +78,23 @@ static int take_event(struct event_search *search, const struct rp_reader_event 
 	return 0;
 }
 
+/* Read only the blocks that may have events for the answer. Return: 0; -ENOMEM. */
+static int select_blocks(const struct event_search *search, struct rp_reader *reader)
+{
+	const struct rp_view_question *question = search->question;
+	const struct rp_view_query *query = question->query;
+	const struct rp_trace_query wanted = {
+		.from_ns = question->is_whole ? INT64_MIN : question->from,
+		.to_ns = question->is_whole ? INT64_MAX : question->to,
+		.has_descriptions = true, .where = search->where,
+		.has_process = query->has_pid, .process = query->pid,
+		.has_thread = query->has_tid, .thread = query->tid,
+	};
+
+	return question->trace->index ?
+	       rp_trace_index_select(question->trace->index, &wanted, reader) : 0;
+}
+
 static int read_events(struct event_search *search)
 {
 	const struct rp_view_trace *trace = search->question->trace;
@@ -91,13 +108,12 @@ static int read_events(struct event_search *search)
 
 	if (ret)
 		return ret;
-	while ((ret = rp_reader_next(reader, &event)) == 1) {
+	ret = select_blocks(search, reader);
+	while (ret == 0 && (ret = rp_reader_next(reader, &event)) == 1) {
 		if (may_stop && event.time_ns >= search->question->to)
 			break;
 		ret = take_event(search, &event);
 		is_full = ret == 1;
-		if (ret)
-			break;
 	}
 	if (!is_full)
 		search->next = 0;

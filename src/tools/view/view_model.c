@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "tools/cli/display_text.h"
@@ -287,6 +288,10 @@ int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal
 	};
 	if (!trace->path)
 		return -ENOMEM;
+	/* A file that cannot be opened is reported when it is read. */
+	ret = access(path, R_OK) == 0 ? rp_trace_index_open(path, signal_fd, &trace->index) : 0;
+	if (ret && ret != -ESPIPE)
+		return ret;
 	ret = rp_view_read(trace, signal_fd);
 	return ret ? ret : finish(trace);
 }
@@ -339,6 +344,7 @@ void rp_view_trace_close(struct rp_view_trace *trace)
 	rp_trace_spans_fini(&trace->spans);
 	rp_profile_fini(&trace->offcpu);
 	rp_profile_fini(&trace->cpu);
+	rp_trace_index_close(trace->index);
 	free(trace->path);
 	*trace = (struct rp_view_trace){ 0 };
 }

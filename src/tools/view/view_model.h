@@ -2,7 +2,8 @@
 /*
  * A trace in memory, as the view shows it. The file is read twice when the view opens it: for the
  * names of functions, and for all else. Only the events themselves, and explanations, are read from
- * the file again.
+ * the file again. The index of the file restricts the first reading, and those of events, to the
+ * blocks that matter.
  *
  * The memory is bounded, to about 1.5 GB besides names. The array `warnings` states each change
  * that a bound made, and the numbers of the whole trace stay exact.
@@ -20,6 +21,7 @@
 #include "tools/analysis/slowest_spans.h"
 #include "tools/analysis/span_table.h"
 #include "tools/analysis/trace_spans.h"
+#include "tools/trace/trace_index.h"
 #include "tools/view/view_series.h"
 
 #define RP_VIEW_THREADS_MAX (1u << 18)
@@ -94,6 +96,7 @@ struct rp_view_counter {
 
 struct rp_view_trace {
 	char *path;
+	struct rp_trace_index *index;	/* NULL: the file has no random access */
 	struct rp_reader_info info;
 	struct rp_reader_stats stats;
 	int64_t end_ns;			/* just after the last event, relative to the start */

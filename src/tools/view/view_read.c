@@ -37,10 +37,29 @@ static int take_names(struct view_reading *reading, const struct rp_reader_event
 {
 	struct rp_profile *cpu = &reading->trace->cpu;
 
-	cpu->seen[rp_profile_classify(event)]++;
-	if (event->time_ns > cpu->last_ns)
-		cpu->last_ns = event->time_ns;
+	if (!reading->trace->index) {
+		cpu->seen[rp_profile_classify(event)]++;
+		if (event->time_ns > cpu->last_ns)
+			cpu->last_ns = event->time_ns;
+	}
 	return rp_symbols_take(&cpu->symbols, event);
+}
+
+/* Take what the index knows, so that the first reading needs only the blocks with names. */
+static void take_types(struct rp_view_trace *trace)
+{
+	struct rp_profile *cpu = &trace->cpu;
+
+	for (size_t i = 0; i < trace->index->type_count; i++) {
+		const struct rp_index_type *known = &trace->index->types[i];
+		struct rp_reader_type type = {
+			.provider = known->provider, .name = known->name, .id = known->id,
+		};
+
+		cpu->seen[rp_profile_classify(&(struct rp_reader_event){ .type = &type })] +=
+			known->events;
+	}
+	cpu->last_ns = trace->index->last_ns;
 }
 
 static int add_sample(struct view_reading *reading, const struct rp_reader_event *event)
@@ -327,6 +346,9 @@ static bool is_interrupted(int signal_fd)
 /* Read the file once. Return: as rp_reader_next(), but 0 at the end; what `take` returned. */
 static int read_once(struct view_reading *reading, int signal_fd, bool is_last, view_take take)
 {
+	static const struct rp_trace_query names = {
+		.from_ns = INT64_MAX, .to_ns = INT64_MIN, .has_descriptions = true,
+	};
 	struct rp_view_trace *trace = reading->trace;
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_progress progress;
@@ -335,7 +357,7 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 	unsigned int until_look = PROGRESS_EVENTS;
 	const char *said;
 	char buffer[512];
-	int ret = rp_input_open(&input, trace->path, signal_fd, &reader), damage;
+	int ret = rp_input_open(&input, trace->path, signal_fd, &reader), damage = 0;
 
 	if (ret)
 		return ret;
@@ -343,6 +365,8 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 	rp_reader_get_info(reader, &trace->info);
 	rp_profile_set_reader(&trace->cpu, reader);
 	trace->offcpu.pointer_bytes = trace->cpu.pointer_bytes;
+	if (!is_last && trace->index)
+		ret = rp_trace_index_select(trace->index, &names, reader);
 	while (ret == 0 && (damage = rp_reader_next(reader, &event)) == 1) {
 		ret = take(reading, &event);
 		if (--until_look)
@@ -370,6 +394,8 @@ int rp_view_read(struct rp_view_trace *trace, int signal_fd)
 	struct view_reading reading = { .trace = trace };
 	int ret = rp_profile_init(&trace->cpu, RP_PROFILE_BY_FUNCTION, NULL);
 
+	if (ret == 0 && trace->index)
+		take_types(trace);
 	if (ret == 0)
 		ret = read_once(&reading, signal_fd, false, take_names);
 	if (ret == 0)
