@@ -47,9 +47,11 @@ def stacks_trace():
 class ViewTest(ToolTest):
     def open(self, *data):
         """Serve traces, and return the address of the page."""
-        paths = [self.write(f"{i}.nettrace", trace) for i, trace in enumerate(data)]
-        view = subprocess.Popen([TOOL, "view", *paths], stdout=subprocess.PIPE, text=True,
-                                env=self.environment)
+        return self.serve(*(self.write(f"{i}.nettrace", trace) for i, trace in enumerate(data)))
+
+    def serve(self, *paths):
+        self.view = view = subprocess.Popen([TOOL, "view", *paths], stdout=subprocess.PIPE,
+                                            text=True, env=self.environment)
 
         def stop():
             view.terminate()

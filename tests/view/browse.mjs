@@ -6,7 +6,8 @@
 //
 // A step is one of: tab=NAME, key=KEY, type=SELECTOR=TEXT, click=SELECTOR, theme=light|dark,
 // hash=HASH, size=WIDTHxHEIGHT, rows=LABEL (the cells of a table), text=SELECTOR, state, axe, asked
-// (the requests), scripts, pan (a series of moves and zooms), shot=FILE.
+// (the requests), scripts, pan (a series of moves and zooms), loaded (wait until the whole trace is
+// read), cost (what the page has used so far), shot=FILE.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import puppeteer from 'puppeteer-core';
@@ -22,6 +23,18 @@ page.on('pageerror', (error) => seen.errors.push(String(error)));
 page.on('dialog', (dialog) => {
   seen.dialogs.push(dialog.message());
   dialog.dismiss();
+});
+// The bytes of the answers, by their addresses.
+const devtools = await page.createCDPSession();
+const names = new Map();
+const answers = new Map();
+await devtools.send('Network.enable');
+devtools.on('Network.requestWillBeSent', ({ requestId, request }) => {
+  names.set(requestId, new URL(request.url).pathname.replace(/.*\//, ''));
+});
+devtools.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+  const name = names.get(requestId);
+  answers.set(name, Math.max(answers.get(name) ?? 0, encodedDataLength));
 });
 page.on('request', (request) => seen.asked.push(request.url()));
 
@@ -92,6 +105,10 @@ const actions = {
         most_rows: window.mostRows };
     });
   },
+  loaded: () => page.waitForFunction(() => window.ringpipeView &&
+    document.querySelector('.loading')?.hidden, { timeout: 600000, polling: 200 }).then(() => null),
+  cost: async () => ({ first_picture_ms: await page.evaluate(() => window.ringpipeView.work.first),
+    heap_bytes: (await page.metrics()).JSHeapUsedSize, largest: Object.fromEntries(answers) }),
   shot: (path) => page.screenshot({ path }),
 };
 

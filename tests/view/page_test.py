@@ -23,6 +23,8 @@ class PageTest(ToolTest):
     def open_page(self, *data):
         return view_test.ViewTest.open(self, *data)
 
+    serve = view_test.ViewTest.serve
+
     def browse(self, url, *steps):
         done = subprocess.run(["node", os.path.join(FOLDER, "browse.mjs"), CHROMIUM, url, *steps],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -133,7 +135,7 @@ class PageTest(ToolTest):
         self.assertIn(moved["most_rows"], range(5, 40))
 
 
-if __name__ == "__main__":
+def skip_without_browser():
     if not CHROMIUM or not shutil.which("node"):
         print("chromium or node is missing; scripts/setup long installs them")
         sys.exit(77)
@@ -145,4 +147,8 @@ if __name__ == "__main__":
     if "has no page" in unavailable:
         print(unavailable.strip())
         sys.exit(77)
+
+
+if __name__ == "__main__":
+    skip_without_browser()
     unittest.main()

@@ -381,10 +381,15 @@ int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns
 	return ret;
 }
 
-void rp_trace_spans_fini(struct rp_trace_spans *spans)
+void rp_trace_spans_forget_open(struct rp_trace_spans *spans)
 {
 	while (spans->oldest)
 		forget_oldest(spans);
+}
+
+void rp_trace_spans_fini(struct rp_trace_spans *spans)
+{
+	rp_trace_spans_forget_open(spans);
 	for (size_t i = 0; i < spans->name_count; i++) {
 		tdelete(spans->names[i], &spans->name_tree, compare_names);
 		free(spans->names[i]->provider);

@@ -81,6 +81,9 @@ int rp_trace_spans_take(struct rp_trace_spans *spans, const struct rp_reader_eve
 int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns,
 			      rp_span_visit visit, void *data);
 
+/* Forget the spans that have not stopped, because events before their stop are missing. */
+void rp_trace_spans_forget_open(struct rp_trace_spans *spans);
+
 void rp_trace_spans_fini(struct rp_trace_spans *spans);
 
 #endif

@@ -79,6 +79,11 @@ struct rp_trace_query {
 	struct rp_expression *where;	/* or NULL */
 	bool has_process, has_thread;
 	uint64_t process, thread;
+	/*
+	 * If `part_count` is not 0, read only so many parts of the trace, at equal distances, each
+	 * of about `part_events` events.
+	 */
+	uint32_t part_count, part_events;
 };
 
 /* The bit of a process id or thread id in a set. */
@@ -125,6 +130,9 @@ void rp_trace_index_fini(struct rp_trace_index *index);
  */
 int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_trace_query *query,
 			  struct rp_reader *reader);
+
+/* Return: the number of places before the reader's last event at which it has skipped blocks. */
+uint32_t rp_trace_index_gaps(const struct rp_reader *reader);
 
 /*
  * Make a reader, which has returned no event yet, skip the blocks that have no event that describes

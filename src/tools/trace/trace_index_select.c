@@ -29,6 +29,15 @@ static bool is_wanted(const struct rp_index_block *block, const struct rp_index_
 	       rp_index_filter_accepts(filter, block);
 }
 
+/* Return: whether a block of events is in one of the parts. @before: events before the block. */
+static bool is_in_part(const struct rp_trace_index *index, const struct rp_trace_query *query,
+		       uint64_t before)
+{
+	const uint64_t distance = query->part_count ? index->events / query->part_count : 0;
+
+	return !distance || before % distance < query->part_events;
+}
+
 /* Mark the stacks and labels of the blocks [begin, end) for the event blocks that are marked. */
 static bool mark_part(const struct rp_trace_index *index, size_t begin, size_t end, bool is_last,
 		      bool *marks)
@@ -51,9 +60,12 @@ static void mark(const struct rp_trace_index *index, const struct rp_index_filte
 {
 	/* The events from the damage on are read, because it must be reported. */
 	size_t end = index->is_whole ? 0 : index->block_count, begin = 0;
+	uint64_t before = 0;
 
 	for (size_t i = 0; i < index->block_count; i++) {
-		marks[i] = is_wanted(&index->blocks[i], filter);
+		marks[i] = is_wanted(&index->blocks[i], filter) &&
+			   is_in_part(index, filter->query, before);
+		before += index->blocks[i].events;
 		if (marks[i])
 			end = end > i + 1 ? end : i + 1;
 	}
@@ -114,6 +126,11 @@ int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_tr
 	free(marks);
 	rp_reader_select(reader, spans, count);
 	return 0;
+}
+
+uint32_t rp_trace_index_gaps(const struct rp_reader *reader)
+{
+	return reader->gap;
 }
 
 int rp_trace_index_select_descriptions(const char *path, int fd, struct rp_reader *reader)

@@ -271,29 +271,61 @@ static int finish(struct rp_view_trace *trace)
 		trace->threads[trace->waits[i].thread]->wait_count++;
 	}
 	merge_kinds(trace);
+	if (trace->is_preview) {
+		trace->first_ns = trace->index->first_ns;
+		trace->last_ns = trace->index->last_ns;
+		trace->stats.events = trace->index->events;
+		trace->stats.lost = 0;
+	}
 	ret = sort_spans(trace);
 	rp_span_table_sort(&trace->table);
 	trace->end_ns = trace->last_ns > 0 ? trace->last_ns : 0;
 	trace->end_ns = trace->end_ns < RP_VIEW_TIME_MAX ? trace->end_ns + 1 : RP_VIEW_TIME_MAX;
-	return ret ? ret : warn_of_bounds(trace);
+	return ret || trace->is_preview ? ret : warn_of_bounds(trace);
 }
 
-int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal_fd)
+static int init(struct rp_view_trace *trace, const char *path)
 {
-	int ret;
-
 	*trace = (struct rp_view_trace){
 		.path = strdup(path), .sample_step = 1, .info = RP_READER_INFO_INIT,
 		.stats = RP_READER_STATS_INIT,
 	};
-	if (!trace->path)
-		return -ENOMEM;
+	return trace->path ? 0 : -ENOMEM;
+}
+
+static int read_and_finish(struct rp_view_trace *trace, int signal_fd)
+{
+	const int ret = rp_view_read(trace, signal_fd);
+
+	return ret ? ret : finish(trace);
+}
+
+int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal_fd,
+		       bool may_preview)
+{
+	int ret = init(trace, path);
+
+	if (ret)
+		return ret;
 	/* A file that cannot be opened is reported when it is read. */
 	ret = access(path, R_OK) == 0 ? rp_trace_index_open(path, signal_fd, &trace->index) : 0;
 	if (ret && ret != -ESPIPE)
 		return ret;
-	ret = rp_view_read(trace, signal_fd);
-	return ret ? ret : finish(trace);
+	trace->is_preview = may_preview && trace->index &&
+			    trace->index->events > RP_VIEW_PREVIEW_EVENTS;
+	return read_and_finish(trace, signal_fd);
+}
+
+int rp_view_trace_open_whole(struct rp_view_trace *trace, const struct rp_view_trace *preview,
+			     int signal_fd, uint32_t *permille)
+{
+	int ret = init(trace, preview->path);
+
+	if (ret)
+		return ret;
+	trace->index = preview->index;
+	trace->permille = permille;
+	return read_and_finish(trace, signal_fd);
 }
 
 static void free_threads(struct rp_view_trace *trace)

@@ -24,6 +24,14 @@
 #include "tools/trace/trace_index.h"
 #include "tools/view/view_series.h"
 
+/*
+ * Reading a larger trace takes more than a second. The view first reads parts of it, which are
+ * equally distant, and shows a preview of the events in them while it reads the trace.
+ */
+#define RP_VIEW_PREVIEW_EVENTS 2000000u
+#define RP_VIEW_PARTS 64u
+#define RP_VIEW_PART_EVENTS 8192u
+
 #define RP_VIEW_THREADS_MAX (1u << 18)
 #define RP_VIEW_CPUS_MAX 4096u
 #define RP_VIEW_KINDS_MAX 65536u
@@ -97,6 +105,10 @@ struct rp_view_counter {
 struct rp_view_trace {
 	char *path;
 	struct rp_trace_index *index;	/* NULL: the file has no random access */
+	bool is_preview;		/* parts of the trace were read; see RP_VIEW_PARTS */
+	int64_t gaps[RP_VIEW_PARTS];	/* times of the first events of all parts but the first */
+	size_t gap_count;
+	uint32_t *permille;		/* of the file that the last reading has read; or NULL */
 	struct rp_reader_info info;
 	struct rp_reader_stats stats;
 	int64_t end_ns;			/* just after the last event, relative to the start */
@@ -131,9 +143,20 @@ struct rp_view_trace {
 /*
  * Read a trace. Damage ends the reading, and becomes a warning.
  * @signal_fd: reading ends when it is readable.
+ * @may_preview: read only a preview of a large trace that has an index.
  * Return: 0; -ECANCELED; -ENOMEM; as rp_input_open(), which prints why it failed.
  */
-int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal_fd);
+int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal_fd,
+		       bool may_preview);
+
+/*
+ * Read the whole trace of a preview.
+ * @trace: shares the index of the preview; one of the two must lose it before both are closed.
+ * @permille: changes during the reading, by atomic stores.
+ * Return: as above.
+ */
+int rp_view_trace_open_whole(struct rp_view_trace *trace, const struct rp_view_trace *preview,
+			     int signal_fd, uint32_t *permille);
 void rp_view_trace_close(struct rp_view_trace *trace);
 
 /* Add a warning, a sentence. Return: 0; -ENOMEM. */

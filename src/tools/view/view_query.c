@@ -150,8 +150,9 @@ static const struct answer {
 	{ "search", rp_view_answer_search },
 };
 
-enum rp_view_status rp_view_answer(const struct rp_traces *view, const struct rp_view_query *query,
-				   struct rp_format_out *out)
+static enum rp_view_status write_answer(const struct rp_traces *view,
+					const struct rp_view_query *query,
+					struct rp_format_out *out)
 {
 	struct rp_view_question question = { .view = view, .query = query };
 	enum rp_view_status status = RP_VIEW_OK;
@@ -181,4 +182,15 @@ enum rp_view_status rp_view_answer(const struct rp_traces *view, const struct rp
 	question.is_whole = question.from == 0 && question.to == question.trace->end_ns;
 	status = answer->write(&question, out);
 	return out->error ? RP_VIEW_FAILED : status;
+}
+
+enum rp_view_status rp_view_answer(const struct rp_traces *view, const struct rp_view_query *query,
+				   struct rp_format_out *out)
+{
+	enum rp_view_status status;
+
+	pthread_rwlock_rdlock(view->lock);
+	status = write_answer(view, query, out);
+	pthread_rwlock_unlock(view->lock);
+	return status;
 }

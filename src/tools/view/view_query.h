@@ -3,6 +3,8 @@
 #ifndef RP_TOOL_VIEW_QUERY_H
 #define RP_TOOL_VIEW_QUERY_H
 
+#include <pthread.h>
+
 #include "tools/formats/format_out.h"
 #include "tools/view/view_model.h"
 
@@ -14,6 +16,8 @@ struct rp_traces {
 	struct rp_view_trace *traces;
 	size_t count;
 	int signal_fd;			/* reading ends when it is readable */
+	pthread_rwlock_t *lock;		/* of the traces, which replace their previews */
+	uint32_t permille;		/* of the preview that is being replaced; see view_load.h */
 };
 
 /* The parameters of a query. Texts belong to the caller. */
@@ -42,7 +46,7 @@ int rp_view_query_set(struct rp_view_query *query, const char *name, const char 
 
 /*
  * Write the answer, or an object with an error. The output must be one in memory, and empty.
- * Context: any thread; the view does not change.
+ * Context: any thread. The function holds `lock` for reading.
  */
 enum rp_view_status rp_view_answer(const struct rp_traces *view, const struct rp_view_query *query,
 				   struct rp_format_out *out);

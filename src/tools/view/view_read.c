@@ -24,6 +24,7 @@ struct view_reading {
 	bool has_events;
 	struct rp_processes processes;	/* of the first reading */
 	uint64_t sample_seen;
+	uint32_t gaps;			/* before the last event */
 	/* The latest `cswitch`, whose details are the next event of its thread. */
 	bool has_switch, is_kept;
 	uint64_t switch_tid;
@@ -343,12 +344,46 @@ static bool is_interrupted(int signal_fd)
 	return signal_fd >= 0 && poll(&waiting, 1, 0) > 0;
 }
 
-/* Read the file once. Return: as rp_reader_next(), but 0 at the end; what `take` returned. */
-static int read_once(struct view_reading *reading, int signal_fd, bool is_last, view_take take)
+/* Choose what the first or the last reading needs. Return: 0; -ENOMEM. */
+static int select_blocks(const struct rp_view_trace *trace, bool is_last, struct rp_reader *reader)
 {
 	static const struct rp_trace_query names = {
 		.from_ns = INT64_MAX, .to_ns = INT64_MIN, .has_descriptions = true,
+	}, parts = {
+		.from_ns = INT64_MIN, .to_ns = INT64_MAX, .part_count = RP_VIEW_PARTS,
+		.part_events = RP_VIEW_PART_EVENTS,
 	};
+
+	if (!trace->index || (is_last && !trace->is_preview))
+		return 0;
+	return rp_trace_index_select(trace->index, is_last ? &parts : &names, reader);
+}
+
+/* The event before a gap and the one after it have nothing to do with each other. */
+static void take_gap(struct view_reading *reading, uint32_t gaps, int64_t time_ns)
+{
+	struct rp_view_trace *trace = reading->trace;
+
+	reading->gaps = gaps;
+	reading->has_switch = false;
+	rp_trace_spans_forget_open(&trace->spans);
+	if (trace->gap_count < RP_VIEW_PARTS)
+		trace->gaps[trace->gap_count++] = time_ns;
+}
+
+static void show_progress(const struct rp_view_trace *trace, struct rp_progress *progress,
+			  const struct rp_input *input)
+{
+	if (!trace->permille)
+		rp_progress_show(progress, input->taken, input->bytes);
+	else if (input->bytes)
+		__atomic_store_n(trace->permille, (uint32_t)(input->taken * 1000 / input->bytes),
+				 __ATOMIC_RELAXED);
+}
+
+/* Read the file once. Return: as rp_reader_next(), but 0 at the end; what `take` returned. */
+static int read_once(struct view_reading *reading, int signal_fd, bool is_last, view_take take)
+{
 	struct rp_view_trace *trace = reading->trace;
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_progress progress;
@@ -365,14 +400,16 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 	rp_reader_get_info(reader, &trace->info);
 	rp_profile_set_reader(&trace->cpu, reader);
 	trace->offcpu.pointer_bytes = trace->cpu.pointer_bytes;
-	if (!is_last && trace->index)
-		ret = rp_trace_index_select(trace->index, &names, reader);
+	ret = select_blocks(trace, is_last, reader);
 	while (ret == 0 && (damage = rp_reader_next(reader, &event)) == 1) {
+		if (is_last && trace->is_preview &&
+		    rp_trace_index_gaps(reader) != reading->gaps)
+			take_gap(reading, rp_trace_index_gaps(reader), event.time_ns);
 		ret = take(reading, &event);
 		if (--until_look)
 			continue;
 		until_look = PROGRESS_EVENTS;
-		rp_progress_show(&progress, input.taken, input.bytes);
+		show_progress(trace, &progress, &input);
 		if (is_interrupted(signal_fd))
 			ret = -ECANCELED;
 	}

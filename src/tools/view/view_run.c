@@ -9,6 +9,7 @@
 
 #include "tools/cli/signals.h"
 #include "tools/view/view_file.h"
+#include "tools/view/view_load.h"
 #include "tools/view/view_server.h"
 
 /* Wait for a signal that ends the command. */
@@ -20,18 +21,24 @@ static void wait_for_signal(int signal_fd)
 		;
 }
 
-static int serve(const struct rp_traces *view, const struct rp_tool_options *options)
+static int serve(struct rp_traces *view, const struct rp_tool_options *options)
 {
 	struct rp_view_server *server;
+	struct rp_view_load *load;
+	int ret;
 
 	if (rp_view_server_start(view, options->given & RP_OPTION_VIEW_PORT ? options->port : 0,
 				 &server) < 0)
 		return RP_EXIT_FAILURE;
+	ret = rp_view_load_start(view, &load);
+	if (ret < 0)
+		rp_tool_error("view: cannot start a thread: %s", strerror(-ret));
 	puts(rp_view_server_url(server));
-	if (fflush(stdout) == 0)
+	if (ret == 0 && fflush(stdout) == 0)
 		wait_for_signal(view->signal_fd);
 	rp_view_server_stop(server);
-	return RP_EXIT_OK;
+	rp_view_load_stop(load);
+	return ret == 0 ? RP_EXIT_OK : RP_EXIT_FAILURE;
 }
 
 static int open_traces(struct rp_traces *view, const struct rp_tool_options *options)
@@ -40,7 +47,7 @@ static int open_traces(struct rp_traces *view, const struct rp_tool_options *opt
 
 	for (int i = 0; ret == 0 && i < options->operand_count; i++)
 		ret = rp_view_trace_open(&view->traces[view->count++], options->operands[i],
-					 view->signal_fd);
+					 view->signal_fd, !options->html);
 	if (ret == -ENOMEM)
 		rp_tool_error("out of memory");
 	return ret;
@@ -48,7 +55,8 @@ static int open_traces(struct rp_traces *view, const struct rp_tool_options *opt
 
 int rp_view_run(const struct rp_tool_options *options)
 {
-	struct rp_traces view = { 0 };
+	pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+	struct rp_traces view = { .lock = &lock };
 	int ret = -ENOMEM, status = RP_EXIT_FAILURE;
 
 	for (int i = 0; i < options->operand_count; i++) {

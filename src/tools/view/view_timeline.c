@@ -120,6 +120,16 @@ static void add_piece(struct view_timeline *timeline, struct state_piece *piece,
 	piece->sums[state] += to - from;
 }
 
+/* Return: whether events between the times are missing. */
+static bool has_gap(const struct rp_view_trace *trace, int64_t from_ns, int64_t to_ns)
+{
+	for (size_t i = 0; i < trace->gap_count; i++) {
+		if (trace->gaps[i] > from_ns && trace->gaps[i] <= to_ns)
+			return true;
+	}
+	return false;
+}
+
 /* Between two waits, a thread is on a processor. */
 static void put_states(struct view_timeline *timeline, const struct rp_view_thread *thread)
 {
@@ -145,7 +155,7 @@ static void put_states(struct view_timeline *timeline, const struct rp_view_thre
 		    start > wait->end_ns)
 			start = INT64_MIN / 2;
 		ready = wait->is_preempted ? start : wait->end_ns - (int64_t)wait->runnable_ns;
-		if (last_ns < start)
+		if (last_ns < start && !has_gap(timeline->question->trace, last_ns, wait->end_ns))
 			add_piece(timeline, &piece, last_ns, start, STATE_RUN);
 		add_piece(timeline, &piece, start, ready, STATE_WAIT);
 		add_piece(timeline, &piece, ready, wait->end_ns, STATE_RUNNABLE);

@@ -69,7 +69,8 @@ static void put_flag(struct rp_format_out *out, const char *key, bool value, con
 	rp_out_text(out, end);
 }
 
-static void put_trace(struct rp_format_out *out, const struct rp_view_trace *trace)
+static void put_trace(struct rp_format_out *out, const struct rp_traces *view,
+		      const struct rp_view_trace *trace)
 {
 	bool is_first = true;
 
@@ -104,7 +105,13 @@ static void put_trace(struct rp_format_out *out, const struct rp_view_trace *tra
 		rp_view_comma(out, &is_first);
 		rp_view_text(out, trace->warnings[i]);
 	}
-	rp_out_text(out, "]}");
+	rp_out_text(out, "],\"loading\":");
+	if (trace->is_preview)
+		rp_json_out_double(out, __atomic_load_n(&view->permille, __ATOMIC_RELAXED) / 1e3,
+				   false);
+	else
+		rp_out_text(out, "null");
+	rp_out_char(out, '}');
 }
 
 void rp_view_answer_traces(const struct rp_traces *view, struct rp_format_out *out)
@@ -113,7 +120,7 @@ void rp_view_answer_traces(const struct rp_traces *view, struct rp_format_out *o
 	for (size_t i = 0; i < view->count; i++) {
 		if (i)
 			rp_out_char(out, ',');
-		put_trace(out, &view->traces[i]);
+		put_trace(out, view, &view->traces[i]);
 	}
 	rp_out_text(out, "]}");
 }

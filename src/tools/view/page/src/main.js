@@ -22,6 +22,8 @@ const TABS = [['flame', 'Stacks'], ['latency', 'Latency'], ['explain', 'Explain'
 const live = h('div', { class: 'sr', role: 'status', 'aria-live': 'polite' });
 const announce = (text) => fill(live, text);
 
+const POLL_MS = 500;
+
 function facts(trace) {
   return [format.duration(trace.duration_ns), `${format.count(trace.events)} events`,
     trace.lost > 0 && `${format.count(trace.lost)} lost`,
@@ -153,6 +155,42 @@ function notices(traces) {
   return element;
 }
 
+/**
+ * The line that shows how much of the traces has been read. Until all is read, the panes show a
+ * preview; then the page loads again, and its address keeps what it shows.
+ */
+function loadingLine(traces) {
+  const bar = h('progress', { max: '1', 'aria-label': 'Reading the trace' });
+  const element = h('div', { class: 'notice loading', role: 'note' }, bar, h('span', null,
+    'The trace is being read. Until then, this is a preview: it has the events of some parts.'));
+  const isWriting = () => document.activeElement?.matches('input, select, textarea') ||
+    document.querySelector('dialog[open]');
+  const show = (list) => {
+    const left = list.filter((trace) => typeof trace.loading === 'number');
+    element.hidden = left.length === 0;
+    bar.value = list.length - left.length + Math.max(0, ...left.map((trace) => trace.loading));
+    bar.max = list.length;
+    return left.length > 0;
+  };
+  const poll = async () => {
+    try {
+      const { traces: list } = await (await fetch('api/traces', { credentials: 'omit' })).json();
+      if (!show(list) && !isWriting()) {
+        location.reload();
+        return;
+      }
+    } catch {
+      // The next question of a pane reports that the server does not answer.
+      return;
+    }
+    setTimeout(poll, POLL_MS);
+  };
+  if (show(traces)) {
+    setTimeout(poll, POLL_MS);
+  }
+  return element;
+}
+
 function listen(timeline, search, help, events) {
   const actions = {
     w: () => timeline.zoom(0.7), s: () => timeline.zoom(1 / 0.7), a: () => timeline.pan(-0.2),
@@ -199,12 +237,17 @@ function start(traces) {
   const drawer = h('main', { 'aria-label': 'Panes', style: { display: 'flex',
     'flex-direction': 'column', 'min-height': '0', overflow: 'hidden' } }, tabBar(traces, panes),
   h('div', { style: { flex: '1', 'min-height': '0' } }, panes.map((pane) => pane.element)));
-  const top = h('div', null, header(traces, search, help), notices(traces));
+  const top = h('div', null, header(traces, search, help), loadingLine(traces),
+    notices(traces));
   const minimap = new Minimap(timeline);
   fill(document.getElementById('app'), top, minimap.element, live, timeline.element, splitter(),
     drawer);
   document.body.append(help);
-  document.title = `${traces[state.trace].name} – ringpipe view`;
+  const showTitle = () => {
+    document.title = `${traces[state.trace].name} – ringpipe view`;
+  };
+  onChange((changed) => changed.has('trace') && showTitle());
+  showTitle();
   listen(timeline, search, help, events);
   minimap.load();
   timeline.relayout();

@@ -11,8 +11,8 @@ const STATE_HEIGHT = 6;
 const MIN_LABEL = 22;
 const MAX_WAKES = 300;
 
-/** Numbers for tests: shapes painted in the last frame. */
-export const work = { shapes: 0, rows: 0 };
+/** Numbers for tests: shapes and rows of the last frame, and when the first row had data (ms). */
+export const work = { shapes: 0, rows: 0, first: 0 };
 
 const widths = new Map();
 
@@ -215,6 +215,7 @@ export function paintRow(context, place, row, data, options, colours) {
   if (!data) {
     return;
   }
+  work.first ||= performance.now();
   if (row.type === 'thread') {
     paintThread(context, place, row, data, options, colours);
   } else if (row.type === 'cpu') {
