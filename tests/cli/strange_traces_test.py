@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 import nettrace
+import nettrace6
 from nettrace import STRING, U32, U64, uleb, utf16z
 from tool import PATIENCE, TOOL, ToolTest
 
@@ -21,10 +22,10 @@ PROCESSOR_S = 10
 START, STOP, WAIT, CALL, SWITCH, SAMPLE, NAME, FUNCTION = range(1, 9)
 WAITED = struct.pack("<QQIIQ", 900, 100, 1, 4242, 8)
 FORMS = ("text", "json", "csv") if IS_LONG else ("json",)
-WHATS = ("summary", "events", "spans", "losses", "cpu", "offcpu", "waits") if IS_LONG else \
-    ("events", "spans", "waits")
-TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "jsonl", "csv") if IS_LONG else \
-    ("chrome", "perfetto", "speedscope")
+WHATS = ("summary", "events", "spans", "losses", "cpu", "offcpu", "waits", "counters", "gc",
+         "timeline") if IS_LONG else ("events", "spans", "waits")
+TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "firefox", "jsonl", "csv") \
+    if IS_LONG else ("chrome", "perfetto", "speedscope")
 
 
 def define():
@@ -137,11 +138,16 @@ def commands(path, out):
     yield ("explain", path, "--id", "00000001-0000-0000-0909-090909090909"), False
     for target in TARGETS:
         yield ("convert", "-q", "-f", path, "--to", target, "-o", out), \
-            target in ("chrome", "speedscope")
+            target in ("chrome", "speedscope", "firefox")
     yield ("convert", "-q", "-f", path, "--format", "6", "-o", out), False
     if IS_LONG:
         yield ("convert", "-q", "-f", path, "--format", "4", "-o", out), False
         yield ("convert", "-q", "-f", path, "--compact", "-o", out), False
+        yield ("report", path, "--diff", path), False
+        yield ("report", path, "events", "--from", "1us", "--to", "1ms"), False
+        yield ("merge", "-q", "-f", path, path + ".copy", "-o", out), False
+        yield ("symbolize", "-q", "-f", path, "-o", out), False
+        yield ("view", "-f", "--html", out, path), False
 
 
 class StrangeTraces(ToolTest):
@@ -162,11 +168,22 @@ class StrangeTraces(ToolTest):
     def test_each_command_reads_each_trace_within_its_limits(self):
         for make in TRACES:
             path = self.write("t", make().end())
+            self.write("t.copy", self.read("t"))
             failed = []
             for arguments, is_json in commands(path, self.path("out")):
                 with self.subTest(trace=make.__name__, arguments=arguments):
                     failed.append(self.run_limited(arguments, is_json, "out"))
             self.assertLess(sum(failed), len(failed), make.__name__)
+
+    def test_each_command_refuses_a_format_of_a_later_version_with_a_message(self):
+        later = nettrace6.Trace().end()
+        later = later[:12] + struct.pack("<I", 7) + later[16:]
+        path = self.write("t", later)
+        self.write("t.copy", later)
+        for arguments, _ in commands(path, self.path("out")):
+            with self.subTest(arguments=arguments):
+                err = self.run_tool(*arguments, status=1)[1]
+                self.assertIn("version 7", err)
 
 
 if __name__ == "__main__":
