@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Reports on perf.data, compared with what `perf script` prints of the same file."""
 import collections
+import datetime
 import json
 import os
 import random
 import re
 import shutil
 import subprocess
+import time
 import unittest
 
 from tool import PATIENCE, ToolTest
@@ -88,6 +90,127 @@ class PerfData(ToolTest):
         # A wait that began before the first sample counts from that on.
         waited = sum(row["total"] for row in rows if row["measure"] == "waiting")
         self.assertTrue(sum(waits) / 2 < waited <= sum(waits), (waited, sum(waits)))
+
+    def record_switches(self, *options):
+        """Record switches with their stacks. Return the path of the file."""
+        return self.record("-g", "-e", "sched:sched_switch", *options)
+
+    def script_stacks(self, path):
+        """Return (event, tid, ns, addresses, text) of samples and switches, in order."""
+        done = subprocess.run(["perf", "script", "-i", path, "-F", "tid,time,event,ip,sym,trace",
+                               "--show-switch-events", "--ns"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True,
+                              stderr=subprocess.DEVNULL, timeout=PATIENCE,
+                              env=dict(self.environment, HOME=self.directory))
+        rows = []
+        for line in done.stdout.decode().splitlines():
+            found = re.match(r"\s*(\d+)\s+(\d+)\.(\d{9}):\s+(\S+)(.*)", line)
+            if found:
+                tid, ns = int(found[1]), int(found[2]) * 10**9 + int(found[3])
+                rows.append((found[4].rstrip(":"), tid, ns, [], found[5].strip()))
+            elif line.strip():
+                rows[-1][3].append(line.split(None, 1))
+        # Under load, perf prints records late.
+        return sorted(rows, key=lambda row: row[2])
+
+    def events(self, path, name):
+        lines = self.run_tool("report", path, "events", "--format=json")[0].splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+    def test_waits_have_the_stack_of_the_switch(self):
+        path = self.record_switches("--switch-events")
+
+        def kernel_part(frames):
+            """perf prints offsets in files for the addresses of programs."""
+            return [frame if frame >> 63 else 0 for frame in (int(each, 16) for each in frames)]
+
+        stopped, out, expected = {}, set(), []
+        for event, tid, _, frames, text in self.script_stacks(path):
+            if event == "sched:sched_switch":
+                stopped[tid] = kernel_part(frame[0] for frame in frames)
+            elif "SWITCH" in event and text.startswith("OUT"):
+                out.add(tid)
+            elif "SWITCH" in event and text.startswith("IN"):
+                frames = stopped.pop(tid, [])
+                if tid in out:
+                    expected.append((tid, frames))
+                out.discard(tid)
+        self.assertTrue(any(frames for _, frames in expected))
+        self.assertEqual([(event["thread_id"], kernel_part(event.get("stack", [])))
+                          for event in self.events(path, "cswitch")], expected)
+
+    def test_switches_of_the_whole_machine_are_waits_with_wakers(self):
+        path = self.record_switches("-a", "-e", "sched:sched_waking")
+        out, woken, expected = {}, {}, []
+        for event, tid, ns, _, text in self.script_stacks(path):
+            if event == "sched:sched_switch":
+                following = int(re.search(r"next_pid=(\d+)", text)[1])
+                if tid:
+                    out[tid] = ns
+                    woken.pop(tid, None)
+                if following and following in out:
+                    begin = out.pop(following)
+                    waker, at = woken.pop(following, (0, 0))
+                    expected.append((following, ns - begin, waker, ns - at if at else None))
+            elif event == "sched:sched_waking":
+                thread = int(re.search(r"pid=(\d+)", text)[1])
+                if thread in out:
+                    woken.setdefault(thread, (tid, ns))
+            else:
+                out.pop(tid, None)
+        self.assertTrue(any(waker for _, _, waker, _ in expected))
+        ours = [(event["thread_id"], event["fields"]) for event in self.events(path, "Wait")]
+        self.assertEqual([(tid, fields["duration_ns"], fields["waker_thread"])
+                          for tid, fields in ours], [each[:3] for each in expected])
+        self.assertEqual([fields["runnable_ns"] for _, fields in ours if fields["waker_thread"]],
+                         [each[3] for each in expected if each[2]])
+
+    def test_functions_of_the_running_kernel_have_names(self):
+        path = self.record_switches("--switch-events")
+        names, starts = {}, collections.defaultdict(set)
+        with open("/proc/kallsyms", encoding="ascii") as file:
+            for line in file:  # several names may have one address
+                starts[line.split()[2]].add(line.split()[0])
+        for _, _, _, frames, _ in self.script_stacks(path):
+            names.update({int(frame[0], 16): frame[1] for frame in frames if len(frame) > 1})
+        checked = 0
+        for event in self.events(path, "cpu") + self.events(path, "cswitch"):
+            for address, name in zip(event.get("stack", []), event.get("functions", [])):
+                if int(address, 16) >> 63 and names.get(int(address, 16), "[unknown]") != \
+                        "[unknown]":
+                    self.assertTrue(starts[name] & starts[names[int(address, 16)]], name)
+                    checked += 1
+        if not checked:
+            self.skipTest("perf shows no names of the kernel's functions here")
+        # Another kernel has other addresses.
+        data = self.read("perf.data")
+        with open("/sys/kernel/notes", "rb") as file:
+            notes = file.read()
+        build_id = re.search(rb"\x14\0\0\0\x03\0\0\0GNU\0(.{20})", notes, re.DOTALL)[1]
+        self.assertIn(build_id, data)
+        path = self.write("other", data.replace(build_id, bytes(20)))
+        for event in self.events(path, "cswitch"):
+            self.assertNotIn("__schedule", event.get("functions", []))
+
+    def test_the_summary_has_what_the_header_states_and_nothing_else(self):
+        path = self.record()
+        out = self.run_tool("report", path)[0]
+        self.assertNotIn("1970", out)
+        self.assertNotRegex(out, "Process  |Started ")
+        self.assertIn(f"Host       {os.uname().nodename}\n", out)
+        self.assertRegex(out, r"Command    \S*perf record -q -e cpu-clock")
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])
+        self.assertEqual((summary["host"], summary["process_id"], summary["start_utc"],
+                          summary["processors"]),
+                         (os.uname().nodename, None, None, os.sysconf("SC_NPROCESSORS_ONLN")))
+
+    def test_a_recording_with_a_known_clock_has_the_time_of_day(self):
+        before = time.time()
+        path = self.record("-k", "mono")
+        after = time.time()
+        start = json.loads(self.run_tool("report", path, "--format=json")[0])["start_utc"]
+        start = datetime.datetime.fromisoformat(start[:26] + "+00:00").timestamp()
+        self.assertTrue(before - 0.01 <= start <= after, (before, start, after))
 
     def test_frames_are_those_of_the_call_chains(self):
         path = self.record("-g")

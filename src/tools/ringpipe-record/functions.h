@@ -6,7 +6,7 @@
 #ifndef RP_RECORD_FUNCTIONS_H
 #define RP_RECORD_FUNCTIONS_H
 
-#include "tools/ringpipe-record/kernel_symbols.h"
+#include "tools/trace/kernel_symbols.h"
 #include "tools/ringpipe-record/machine_trace.h"
 
 struct rp_functions;

@@ -24,7 +24,7 @@
 #include "host/uleb.h"
 #include "nettrace/encoder.h"
 #include "nettrace/format.h"
-#include "tools/ringpipe-record/machine_events.h"
+#include "tools/trace/machine_events.h"
 
 #define PAYLOAD_BYTES (2u * PATH_MAX + 2048u)
 

@@ -2,8 +2,9 @@
 /*
  * Converts perf.data to the events that `ringpipe record` writes, so that each command that reads
  * traces reads it. Samples are those of the first event that counts time or cycles. A thread's
- * switches away from a processor and back become a wait. Mappings and build ids are those of the
- * file; `ringpipe symbolize` finds the names of functions.
+ * switches away from a processor and back become a wait, with the stack of the tracepoint
+ * sched:sched_switch. Mappings and build ids are those of the file; `ringpipe symbolize` finds the
+ * names of functions. Functions of the kernel have their names if that kernel runs now.
  */
 #ifndef RP_TOOL_PERF_DATA_H
 #define RP_TOOL_PERF_DATA_H

@@ -12,7 +12,6 @@
 #define MAGIC_SWAPPED "2ELIFREP"
 #define FILE_HEADER_BYTES 104u
 #define PIPE_HEADER_BYTES 16u
-#define FEATURE_BUILD_ID 2u
 #define ATTR_SIZE_V0 64u		/* PERF_ATTR_SIZE_VER0 */
 
 /* The types that perf itself adds to those of the kernel. */
@@ -21,11 +20,10 @@ enum {
 	HEADER_TRACING_DATA = 66,
 	HEADER_BUILD_ID = 67,
 	AUXTRACE = 71,
+	HEADER_FEATURE = 80,
 	COMPRESSED = 81,
 	COMPRESSED2 = 83,
 };
-
-#define BUILD_ID_HAS_SIZE (1u << 15)	/* in the misc of a build id */
 
 static struct rp_cursor cursor_at(const struct rp_perf_file *file, uint64_t at, uint64_t size)
 {
@@ -96,54 +94,24 @@ static int read_event_record(struct rp_perf_file *file, const uint8_t *bytes, si
 	return add_event(file, bytes, attr_size, bytes + attr_size, (size - attr_size) / 8);
 }
 
-/* After the header: i32 process, 20 bytes of the id, its size and three bytes, the path. */
-static int read_build_id(struct rp_perf_file *file, const uint8_t *bytes, size_t size,
-			 uint16_t misc)
-{
-	struct rp_perf_build_id *grown;
-
-	if (size < 4 + 24 + 2 || !memchr(bytes + 28, '\0', size - 28) ||
-	    file->build_id_count == RP_PERF_BUILD_IDS_MAX)
-		return 0;
-	grown = rp_array_reserve(file->build_ids, file->build_id_count, &file->build_id_capacity, 1,
-				 sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	file->build_ids = grown;
-	grown += file->build_id_count++;
-	*grown = (struct rp_perf_build_id){
-		.path = (const char *)bytes + 28,
-		.bytes = misc & BUILD_ID_HAS_SIZE && bytes[24] <= 20 ? bytes[24] : 20,
-	};
-	memcpy(grown->id, bytes + 4, sizeof(grown->id));
-	return 0;
-}
-
-/* The sections of features follow the data, in the order of their bits. */
+/* The sections of features follow the data, in the order of their bits: u64 offset, u64 size. */
 static int read_features(struct rp_perf_file *file, uint64_t at, uint64_t features)
 {
-	struct rp_cursor section;
-	uint64_t from, size;
 	int ret = 0;
 
-	if (!(features & 1u << FEATURE_BUILD_ID))
-		return 0;
-	at += 16 * (uint64_t)__builtin_popcountll(features & ((1u << FEATURE_BUILD_ID) - 1));
-	section = cursor_at(file, at, 16);
-	from = take_u64(&section);
-	size = take_u64(&section);
-	if (!cursor_at(file, from, size).at)
-		return 0;
-	while (ret == 0 && size >= sizeof(struct perf_event_header)) {
-		struct perf_event_header header;
+	for (unsigned int number = 0; ret == 0 && number < 64; number++) {
+		struct rp_cursor section, feature;
+		uint64_t from, size;
 
-		memcpy(&header, file->bytes + from, sizeof(header));
-		if (header.size < sizeof(header) || header.size > size)
-			return 0;
-		ret = read_build_id(file, file->bytes + from + sizeof(header),
-				    header.size - sizeof(header), header.misc);
-		from += header.size;
-		size -= header.size;
+		if (!(features & 1ull << number))
+			continue;
+		section = cursor_at(file, at, 16);
+		from = take_u64(&section);
+		size = take_u64(&section);
+		feature = cursor_at(file, from, size);
+		if (!rp_cursor_failed(&section) && feature.at)
+			ret = rp_perf_features_read(&file->features, number, feature.at, size);
+		at += 16;
 	}
 	return ret;
 }
@@ -170,12 +138,19 @@ static int take_record(struct rp_perf_file *file, uint64_t at,
 {
 	const uint8_t *payload = file->bytes + at + sizeof(*header);
 	const size_t size = header->size - sizeof(*header);
+	uint64_t number;
 
 	switch (header->type) {
 	case HEADER_ATTR:
 		return read_event_record(file, payload, size);
 	case HEADER_BUILD_ID:
-		return read_build_id(file, payload, size, header->misc);
+		return rp_perf_features_add_build_id(&file->features, payload, size, header->misc);
+	case HEADER_FEATURE:
+		if (size < sizeof(number))
+			return 0;
+		memcpy(&number, payload, sizeof(number));
+		return rp_perf_features_read(&file->features, number, payload + sizeof(number),
+					     size - sizeof(number));
 	case COMPRESSED:
 	case COMPRESSED2:
 		file->error = "its records are compressed; record it without -z";
@@ -322,8 +297,15 @@ void rp_perf_file_fini(struct rp_perf_file *file)
 {
 	free(file->events);
 	free(file->records);
-	free(file->build_ids);
+	rp_perf_features_fini(&file->features);
 	*file = (struct rp_perf_file){ 0 };
+}
+
+const char *rp_perf_event_name(const struct rp_perf_file *file, const struct rp_perf_event *event)
+{
+	const size_t index = (size_t)(event - file->events);
+
+	return index < file->features.event_name_count ? file->features.event_names[index] : "";
 }
 
 struct perf_event_header rp_perf_header(const struct rp_perf_file *file,
@@ -437,6 +419,11 @@ bool rp_perf_read_sample(const struct rp_perf_file *file, const struct rp_perf_e
 		sample.frame_count = take_u64(&cursor);
 		if (rp_cursor_failed(&cursor) || sample.frame_count > UINT16_MAX / 8 ||
 		    rp_cursor_take(&cursor, 8 * sample.frame_count, &sample.frames) != 0)
+			return false;
+	}
+	if (type & PERF_SAMPLE_RAW) {
+		if (rp_cursor_u32(&cursor, &sample.raw_bytes) ||
+		    rp_cursor_take(&cursor, sample.raw_bytes, &sample.raw) != 0)
 			return false;
 	}
 	*ret_sample = sample;

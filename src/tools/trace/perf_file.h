@@ -14,10 +14,11 @@
 
 #include <linux/perf_event.h>
 
+#include "tools/trace/perf_features.h"
+
 /* The limits of what a file may have. */
 #define RP_PERF_EVENTS_MAX 1024u
 #define RP_PERF_RECORDS_MAX (64u << 20)
-#define RP_PERF_BUILD_IDS_MAX 65536u
 
 struct rp_perf_event {
 	struct perf_event_attr attr;	/* zeros beyond the size that the file states */
@@ -31,12 +32,6 @@ struct rp_perf_entry {
 	uint64_t at;			/* its offset in the file, which orders equal times */
 };
 
-struct rp_perf_build_id {
-	const char *path;		/* with a NUL */
-	uint8_t id[20];
-	uint8_t bytes;
-};
-
 struct rp_perf_file {
 	const uint8_t *bytes;
 	size_t size;
@@ -44,8 +39,7 @@ struct rp_perf_file {
 	size_t event_count, event_capacity;
 	struct rp_perf_entry *records;	/* sorted by time */
 	size_t record_count, record_capacity;
-	struct rp_perf_build_id *build_ids;
-	size_t build_id_count, build_id_capacity;
+	struct rp_perf_features features;
 	bool is_cut;			/* the file ends within its records */
 	const char *error;		/* a sentence about a failure, or NULL */
 };
@@ -63,7 +57,12 @@ struct rp_perf_sample {
 	uint64_t address, period;
 	const uint8_t *frames;		/* unaligned u64, innermost first */
 	uint64_t frame_count;
+	const uint8_t *raw;		/* of a tracepoint: its fields; or NULL */
+	uint32_t raw_bytes;
 };
+
+/* Return: the name of an event of the file, such as "sched:sched_switch"; "": unknown. */
+const char *rp_perf_event_name(const struct rp_perf_file *file, const struct rp_perf_event *event);
 
 /*
  * Read the headers, and sort the records. The bytes must stay until rp_perf_file_fini().

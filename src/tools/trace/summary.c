@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ringpipe/field.h>
+
 #include "nettrace/reader_parts.h"
 #include "tools/trace/dotnet.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/loss_event.h"
+#include "tools/trace/machine_clock.h"
 #include "tools/trace/summary.h"
 
 static int compare_kinds(const void *left, const void *right)
@@ -69,6 +72,11 @@ static enum rp_kind_role role_of(const struct rp_reader_type *type)
 		[RP_KIND_EVENTS_LOST] = "EventsLost",
 	};
 
+	if (!strcmp(type->provider, RP_MACHINE_PROVIDER))
+		return !strcmp(type->name, RP_MACHINE_EVENT_DESCRIPTION) ? RP_KIND_MACHINE :
+									   RP_KIND_PLAIN;
+	if (!strcmp(type->provider, "Microsoft-DotNETCore-EventPipe"))
+		return !strcmp(type->name, "ProcessInfo") ? RP_KIND_PROCESS_INFO : RP_KIND_PLAIN;
 	if (strcmp(type->provider, "ringpipe") != 0)
 		return RP_KIND_PLAIN;
 	for (unsigned int role = 1; role < sizeof(names) / sizeof(*names); role++)
@@ -184,6 +192,17 @@ static void read_skipped(struct rp_summary *summary, const struct rp_reader_even
 	summary->skipped += count;
 }
 
+static void read_text(const struct rp_reader_event *event, const char *name, char *text,
+		      size_t size)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	struct rp_fields fields;
+
+	rp_reader_get_fields(event, &fields);
+	if (!*text && rp_fields_find(&fields, name, &value) == 0)
+		(void)rp_value_get_text(&value, text, size);
+}
+
 bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_window *ret_window)
 {
 	uint64_t start = summary->info.start_ticks;
@@ -253,6 +272,12 @@ static int read_payload(struct rp_summary *summary, enum rp_kind_role role,
 		break;
 	case RP_KIND_EVENTS_LOST:
 		return read_loss(summary, event);
+	case RP_KIND_MACHINE:
+		read_text(event, "host", summary->host, sizeof(summary->host));
+		break;
+	case RP_KIND_PROCESS_INFO:
+		read_text(event, "CommandLine", summary->command, sizeof(summary->command));
+		break;
 	}
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include "tools/trace/processes.h"
 #include "tools/cli/tool.h"
 
-/* Events of provider `ringpipe` whose payload is a part of the summary. */
+/* Events whose payload is a part of the summary. */
 enum rp_kind_role {
 	RP_KIND_PLAIN,			/* all other events */
 	RP_KIND_SNAPSHOT,
@@ -23,6 +23,8 @@ enum rp_kind_role {
 	RP_KIND_STACKS_CUT,
 	RP_KIND_EVENTS_SKIPPED,
 	RP_KIND_EVENTS_LOST,
+	RP_KIND_MACHINE,
+	RP_KIND_PROCESS_INFO,
 };
 
 /* A kind of event: all events that agree in these names and numbers. */
@@ -70,6 +72,8 @@ struct rp_summary {
 	uint64_t last_thread;
 	int64_t last_ns;		/* time of the latest event, since the start */
 	uint64_t window_from, window_to;	/* from the event Snapshot; 0: no snapshot */
+	char host[256];			/* name of the machine; "": unknown, like the next */
+	char command[1024];		/* of the first process */
 	uint64_t step_ns;		/* resolution from the event CoarseTime; 0: exact times */
 	struct rp_kind **kinds;		/* sorted by provider, then by number of events */
 	size_t kind_count;

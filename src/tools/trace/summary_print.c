@@ -59,6 +59,34 @@ static void print_processes(const struct rp_processes *processes)
 	}
 }
 
+static void print_text_row(const char *title, const char *value)
+{
+	char *text = *value ? rp_text_clean(value, true) : NULL;
+
+	if (text)
+		printf("%s %s\n", title, text);
+	free(text);
+}
+
+/* Print where the trace is from; perf.data does not have all of this. */
+static void print_origin(const struct rp_summary *summary)
+{
+	char text[RP_TEXT_MAX];
+
+	print_text_row("Host      ", summary->host);
+	if (summary->info.process_id)
+		printf("Process    %" PRIu32 " on %" PRIu32 " processors\n",
+		       summary->info.process_id, summary->info.processors);
+	else if (summary->info.processors)
+		printf("Processors %" PRIu32 "\n", summary->info.processors);
+	if (summary->processes.count)
+		print_processes(&summary->processes);
+	else
+		print_text_row("Command   ", summary->command);
+	if (summary->info.start_utc_ns)
+		printf("Started    %s UTC\n", rp_text_utc(summary->info.start_utc_ns, text));
+}
+
 static void print_header(const struct rp_summary *summary, const struct rp_summary_view *view)
 {
 	char text[RP_TEXT_MAX], more[RP_TEXT_MAX];
@@ -67,11 +95,7 @@ static void print_header(const struct rp_summary *summary, const struct rp_summa
 	printf("File       %s, %s\n", path ? path : "?",
 	       rp_text_bytes(summary->stats.bytes, text));
 	free(path);
-	printf("Process    %" PRIu32 " on %" PRIu32 " processors\n", summary->info.process_id,
-	       summary->info.processors);
-	if (summary->processes.count)
-		print_processes(&summary->processes);
-	printf("Started    %s UTC\n", rp_text_utc(summary->info.start_utc_ns, text));
+	print_origin(summary);
 	printf("Duration   %s\n", rp_text_duration(duration_ns(summary), text));
 	print_window(summary);
 	if (summary->step_ns)
@@ -397,6 +421,11 @@ static struct json_object *processes_to_json(const struct rp_processes *processe
 	return array;
 }
 
+static struct json_object *text_or_null(const char *text)
+{
+	return *text ? rp_json_string(text) : NULL;
+}
+
 static struct json_object *to_json(struct rp_summary *summary,
 				   const struct rp_summary_view *view)
 {
@@ -405,12 +434,16 @@ static struct json_object *to_json(struct rp_summary *summary,
 	uint64_t ns = duration_ns(summary);
 	char text[RP_TEXT_MAX];
 
-	rp_text_utc_ns(summary->info.start_utc_ns, text);
 	json_object_object_add(out, "file", rp_json_string(view->path));
 	json_object_object_add(out, "bytes", json_object_new_uint64(stats->bytes));
-	json_object_object_add(out, "process_id", json_object_new_int64(summary->info.process_id));
+	json_object_object_add(out, "host", text_or_null(summary->host));
+	json_object_object_add(out, "process_id", summary->info.process_id ?
+			       json_object_new_int64(summary->info.process_id) : NULL);
+	json_object_object_add(out, "command", text_or_null(summary->command));
 	json_object_object_add(out, "processors", json_object_new_int64(summary->info.processors));
-	json_object_object_add(out, "start_utc", rp_json_string(text));
+	json_object_object_add(out, "start_utc", summary->info.start_utc_ns ?
+			       rp_json_string(rp_text_utc_ns(summary->info.start_utc_ns, text)) :
+			       NULL);
 	json_object_object_add(out, "duration_ns", json_object_new_uint64(ns));
 	json_object_object_add(out, "window", window_to_json(summary));
 	json_object_object_add(out, "time_step_ns", summary->step_ns ?

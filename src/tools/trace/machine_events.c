@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/ringpipe-record/machine_events.h"
+#include "tools/trace/machine_events.h"
 
 #include "tools/trace/machine_clock.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The functions of the kernel and its modules, from /proc/kallsyms. */
-#ifndef RP_RECORD_KERNEL_SYMBOLS_H
-#define RP_RECORD_KERNEL_SYMBOLS_H
+#ifndef RP_TOOL_KERNEL_SYMBOLS_H
+#define RP_TOOL_KERNEL_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of events that describe the machine. */
-#ifndef RP_RECORD_MACHINE_EVENTS_H
-#define RP_RECORD_MACHINE_EVENTS_H
+#ifndef RP_TOOL_MACHINE_EVENTS_H
+#define RP_TOOL_MACHINE_EVENTS_H
 
 #include "base/event_definition.h"
 

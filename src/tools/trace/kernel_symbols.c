@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/ringpipe-record/kernel_symbols.h"
+#include "tools/trace/kernel_symbols.h"
 
 #include <errno.h>
 #include <inttypes.h>
