@@ -10,31 +10,29 @@
 #include "tools/trace/input.h"
 #include "tools/trace/time_range.h"
 
-/* In the options of a report that reads the trace twice; no option has this bit. */
-#define READS_TWICE (1ull << 63)
 #define TIMES (RP_OPTION_FROM | RP_OPTION_RANGE_END)
 
 static const struct report_kind {
 	const char *name;
 	uint64_t options;		/* those of the command that it does not ignore */
+	bool reads_twice;
 	int (*run)(const struct rp_report *report);
 } kinds[] = {
-	{ "summary", TIMES | RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, rp_report_summary },
-	{ "events", TIMES | RP_OPTION_ALL | RP_OPTION_WHERE, rp_report_events },
-	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, rp_report_spans },
-	{ "losses", 0, rp_report_losses },
-	{ "cpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,
-	  rp_report_cpu },
-	{ "offcpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,
-	  rp_report_offcpu },
-	{ "waits", READS_TWICE | RP_OPTION_TOP, rp_report_waits },
-	{ "counters", 0, rp_report_counters },
-	{ "gc", RP_OPTION_SLOWEST, rp_report_gc },
-	{ "timeline", READS_TWICE | RP_OPTION_TOP, rp_report_timeline },
+	{ "summary", TIMES | RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, false,
+	  rp_report_summary },
+	{ "events", TIMES | RP_OPTION_ALL | RP_OPTION_WHERE, false, rp_report_events },
+	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, false, rp_report_spans },
+	{ "losses", 0, false, rp_report_losses },
+	{ "cpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, true, rp_report_cpu },
+	{ "offcpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, true, rp_report_offcpu },
+	{ "waits", RP_OPTION_TOP, true, rp_report_waits },
+	{ "counters", 0, false, rp_report_counters },
+	{ "gc", RP_OPTION_SLOWEST, false, rp_report_gc },
+	{ "timeline", RP_OPTION_TOP, true, rp_report_timeline },
 };
 
 /* It has another trace, too; see rp_report_diff(). */
-static const struct report_kind diff = { "diff", READS_TWICE | RP_OPTION_DIFF, rp_report_diff };
+static const struct report_kind diff = { "diff", RP_OPTION_DIFF, true, rp_report_diff };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 /* Every report has them. */
@@ -172,7 +170,7 @@ int rp_command_report(const struct rp_tool_options *options)
 	if (options->where &&
 	    rp_expression_take("report: --where", options->where, &report.where))
 		return RP_EXIT_USAGE;
-	if (!(kind->options & READS_TWICE) || copy_pipe(path, &copied) == 0)
+	if (!kind->reads_twice || copy_pipe(path, &copied) == 0)
 		status = run(kind, path, copied, &report);
 	if (copied)
 		fclose(copied);
