@@ -232,7 +232,7 @@ class Hostile(TopTest):
 class Terminal(TopTest):
     """On a pseudo terminal, with pyte as the terminal's screen."""
 
-    def start_terminal(self, *arguments, rows=40, columns=120, **environment):
+    def start_terminal(self, *arguments, rows=40, columns=120, before=(), **environment):
         self.master, slave = pty.openpty()
         self.addCleanup(os.close, self.master)
         self.addCleanup(os.close, slave)
@@ -243,8 +243,9 @@ class Terminal(TopTest):
         self.resize(rows, columns)
         self.settings = termios.tcgetattr(slave)
         process = subprocess.Popen(
-            [os.environ["RINGPIPE"], "top", *map(str, arguments)], stdin=slave, stdout=slave,
-            stderr=slave, env=dict(self.environment, TERM="linux", **environment),
+            [*before, os.environ["RINGPIPE"], "top", *map(str, arguments)], stdin=slave,
+            stdout=slave, stderr=slave,
+            env={**self.environment, "TERM": "linux", **environment},
             cwd=self.directory, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         self.addCleanup(self.reap, process)
@@ -341,6 +342,53 @@ class Terminal(TopTest):
         self.wait_until(lambda: self.sees("Choose a process"))
         self.press(b"q")
         self.ends(top, 0)
+
+    def test_a_stop_restores_the_terminal_and_a_continuation_draws_again(self):
+        self.start_host()
+        # A shell with job control continues when its job stops, and leaves the settings alone.
+        shell = self.start_terminal("-p", self.host.pid, before=(
+            "sh", "-c", 'set -m; "$@"; echo "stopped job"; read -r line; fg', "sh"))
+        self.wait_until(lambda: self.sees("no span has ended so far"))
+        drawn = termios.tcgetattr(self.slave)
+        self.press(b"\x1a")
+        self.wait_until(lambda: self.sees("stopped job"))
+        self.assertEqual(termios.tcgetattr(self.slave), self.settings)
+        self.assertGreater(self.raw.rfind(b"\x1b[?25h"), self.raw.rfind(b"\x1b[?25l"))
+        self.screen.reset()
+        self.press(b"\n")
+        self.wait_until(lambda: self.sees("no span has ended so far") and self.sees("q quit"))
+        self.assertEqual(termios.tcgetattr(self.slave), drawn)
+        self.work(3, 10)
+        self.wait_until(lambda: self.sees("Test-Timed/Work"))
+        self.press(b"q")
+        self.ends(shell, 0)
+
+    def test_after_a_forced_stop_the_terminal_is_taken_again(self):
+        self.start_host()
+        top = self.start_terminal("-p", self.host.pid)
+        self.wait_until(lambda: self.sees("no span has ended so far"))
+        drawn = termios.tcgetattr(self.slave)
+        self.freeze(top)
+        self.feed()
+        self.screen.reset()
+        termios.tcsetattr(self.slave, termios.TCSANOW, self.settings)
+        top.send_signal(signal.SIGCONT)
+        self.wait_until(lambda: self.sees("no span has ended so far") and self.sees("q quit"))
+        self.assertEqual(termios.tcgetattr(self.slave), drawn)
+        self.press(b"q")
+        self.ends(top, 0)
+
+    def test_a_terminal_without_addresses_gets_blocks_without_escapes(self):
+        self.start_host()
+        top = self.start_terminal("-p", self.host.pid, TERM="dumb")
+        self.wait_until(self.is_traced)
+        self.work(3, 10)
+        self.wait_until(lambda: self.feed() or b"Test-Timed/Work" in self.raw)
+        top.send_signal(signal.SIGINT)
+        self.wait_until(lambda: self.feed() or top.poll() is not None)
+        self.assertEqual(top.returncode, 0)
+        self.assertNotIn(b"\x1b", self.raw)
+        self.assertEqual(termios.tcgetattr(self.slave), self.settings)
 
     def test_colors_and_other_characters_depend_on_the_environment(self):
         self.start_host()

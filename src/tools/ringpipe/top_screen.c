@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The terminal form of `ringpipe top`, by ncurses. One thread at a time uses it. SIGWINCH, SIGTSTP
- * and SIGQUIT arrive by a signalfd, so the terminal is restored before this process stops or ends.
+ * The terminal form of `ringpipe top`, by ncurses. One thread at a time uses it. SIGWINCH, SIGTSTP,
+ * SIGCONT and SIGQUIT arrive by a signalfd, so the terminal is restored before this process stops
+ * or ends.
  */
 #include <curses.h>
 #include <errno.h>
@@ -50,6 +51,7 @@ static void fill_signals(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGWINCH);
 	sigaddset(set, SIGTSTP);
+	sigaddset(set, SIGCONT);
 	sigaddset(set, SIGQUIT);
 }
 
@@ -287,8 +289,6 @@ static void stop_process(void)
 	signal(SIGTSTP, SIG_DFL);
 	raise(SIGTSTP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	/* The next refresh() takes the terminal again. */
-	clearok(stdscr, TRUE);
 }
 
 static void quit_by_signal(void)
@@ -321,6 +321,9 @@ static void take_signals(const struct rp_top_screen *screen)
 			stop_process();
 		else if (info.ssi_signo == SIGQUIT)
 			quit_by_signal();
+		else if (info.ssi_signo == SIGCONT)
+			reset_prog_mode();	/* SIGSTOP gave no time to restore the settings */
+		/* The next refresh() takes the terminal again. */
 		fit_size();
 	}
 }
