@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/formats/event_printer.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,9 +10,13 @@
 #include "tools/cli/display_text.h"
 #include "tools/cli/json.h"
 #include "tools/cli/rows.h"
+#include "tools/formats/json_out.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/guids.h"
 #include "tools/trace/stack_frame.h"
+
+#define NS_PER_S 1000000000
+#define NS_DIGITS 9u		/* of the nanoseconds of a second */
 
 /* Formats a name for the output. Return: the text, for free(), or NULL without memory. */
 static char *render_name(enum rp_format format, const char *name)
@@ -35,24 +40,31 @@ static char *render_name(enum rp_format format, const char *name)
 	return text;
 }
 
-static void forget_type(struct rp_event_printer *printer)
+static void forget_type(struct rp_printed_type *known)
 {
-	free(printer->provider);
-	free(printer->name);
+	free(known->provider);
+	free(known->name);
+	*known = (struct rp_printed_type){ 0 };
 }
 
-static int take_type(struct rp_event_printer *printer, const struct rp_reader_type *type)
+/* Return: the names of the type in the format; NULL: no memory. */
+static const struct rp_printed_type *find_type(struct rp_event_printer *printer,
+					       const struct rp_reader_type *type)
 {
-	if (printer->type == type)
-		return 0;
-	forget_type(printer);
-	printer->type = NULL;
-	printer->provider = render_name(printer->format, type->provider);
-	printer->name = render_name(printer->format, type->name);
-	if (!printer->provider || !printer->name)
-		return -ENOMEM;
-	printer->type = type;
-	return 0;
+	struct rp_printed_type *known =
+		&printer->types[(uintptr_t)type / sizeof(*type) % RP_PRINTED_TYPES];
+
+	if (known->type == type)
+		return known;
+	forget_type(known);
+	known->provider = render_name(printer->format, type->provider);
+	known->name = render_name(printer->format, type->name);
+	if (!known->provider || !known->name) {
+		forget_type(known);
+		return NULL;
+	}
+	known->type = type;
+	return known;
 }
 
 static const char *utc_of(const struct rp_event_printer *printer,
@@ -75,118 +87,177 @@ static const char *function_of(const struct rp_event_printer *printer,
 	return symbol.function;
 }
 
-static void print_json_guid(const struct rp_event_printer *printer, const char *key,
-			    const struct rp_guid *guid)
+static void put_json_guid(struct rp_format_out *row, const char *key, const struct rp_guid *guid)
 {
-	char text[RP_GUID_TEXT];
+	static const struct rp_guid none;
 
-	if (*rp_guid_text(guid, text))
-		fprintf(printer->stream, ",\"%s\":\"%s\"", key, text);
+	if (!memcmp(guid, &none, sizeof(none)))
+		return;
+	rp_out_text(row, key);
+	rp_json_out_guid(row, guid);
 }
 
-static void print_json_frames(const struct rp_event_printer *printer,
-			      const struct rp_reader_event *event)
+static void put_json_frames(struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
+	struct rp_format_out *row = &printer->row;
+	char text[32];
+
 	if (!event->frame_count)
 		return;
-	fputs(",\"stack\":[", printer->stream);
-	for (uint32_t i = 0; i < event->frame_count; i++)
-		fprintf(printer->stream, "%s\"0x%" PRIx64 "\"", i ? "," : "",
-			rp_stack_frame(event, printer->info.pointer_bytes, i));
-	putc(']', printer->stream);
+	rp_out_text(row, ",\"stack\":[");
+	for (uint32_t i = 0; i < event->frame_count; i++) {
+		snprintf(text, sizeof(text), "%s\"0x%" PRIx64 "\"", i ? "," : "",
+			 rp_stack_frame(event, printer->info.pointer_bytes, i));
+		rp_out_text(row, text);
+	}
+	rp_out_char(row, ']');
 	if (!printer->symbols.functions.count)
 		return;
-	fputs(",\"functions\":[", printer->stream);
+	rp_out_text(row, ",\"functions\":[");
 	for (uint32_t i = 0; i < event->frame_count; i++) {
 		const char *function = function_of(printer, event, i);
 
-		fprintf(printer->stream, "%s%s", i ? "," : "", function ? function : "null");
+		if (i)
+			rp_out_char(row, ',');
+		rp_out_text(row, function ? function : "null");
 	}
-	putc(']', printer->stream);
+	rp_out_char(row, ']');
 }
 
 /* W3C trace context: hexadecimal digits, as in the header `traceparent`. */
-static void print_json_trace(const struct rp_event_printer *printer,
-			     const struct rp_reader_event *event)
+static void put_json_trace(struct rp_format_out *row, const struct rp_reader_event *event)
 {
 	static const uint8_t none[sizeof(event->trace_id)];
-	char text[2 * sizeof(none) + 1];
+	const uint64_t span_id = htobe64(event->span_id);
 
 	if (!memcmp(event->trace_id, none, sizeof(none)))
 		return;
-	rp_text_hex(event->trace_id, sizeof(none), text);
-	fprintf(printer->stream, ",\"trace_id\":\"%s\"", text);
-	if (event->span_id)
-		fprintf(printer->stream, ",\"span_id\":\"%016" PRIx64 "\"", event->span_id);
+	rp_out_text(row, ",\"trace_id\":\"");
+	rp_out_hex(row, event->trace_id, sizeof(none));
+	rp_out_char(row, '"');
+	if (!event->span_id)
+		return;
+	rp_out_text(row, ",\"span_id\":\"");
+	rp_out_hex(row, &span_id, sizeof(span_id));
+	rp_out_char(row, '"');
 }
 
-static void print_json_text(const struct rp_event_printer *printer, const char *text)
+static int put_json_text(struct rp_format_out *row, const char *text)
 {
-	struct json_object *string = rp_json_string(text);
+	char *rendered = render_name(RP_FORMAT_JSON, text);
 
-	rp_json_put(printer->stream, string, 0);
-	json_object_put(string);
+	if (!rendered)
+		return -ENOMEM;
+	rp_out_text(row, rendered);
+	free(rendered);
+	return 0;
 }
 
-static void print_json_labels(const struct rp_event_printer *printer,
-			      const struct rp_reader_event *event)
+static int put_json_labels(struct rp_format_out *row, const struct rp_reader_event *event)
 {
-	const char *comma = "";
+	int ret = 0;
 
 	if (!event->label_count)
-		return;
-	fputs(",\"labels\":{", printer->stream);
-	for (uint32_t i = 0; i < event->label_count; i++) {
+		return 0;
+	rp_out_text(row, ",\"labels\":{");
+	for (uint32_t i = 0; ret == 0 && i < event->label_count; i++) {
 		const struct rp_reader_label *label = &event->labels[i];
 
-		fputs(comma, printer->stream);
-		print_json_text(printer, label->key);
-		putc(':', printer->stream);
-		if (label->text)
-			print_json_text(printer, label->text);
-		else
-			fprintf(printer->stream, "%" PRId64, label->number);
-		comma = ",";
+		if (i)
+			rp_out_char(row, ',');
+		ret = put_json_text(row, label->key);
+		rp_out_char(row, ':');
+		if (!label->text)
+			rp_out_i64(row, label->number);
+		else if (ret == 0)
+			ret = put_json_text(row, label->text);
 	}
-	putc('}', printer->stream);
+	rp_out_char(row, '}');
+	return ret;
 }
 
-static int print_json(const struct rp_event_printer *printer, const struct rp_reader_event *event)
+/* Write the time as rp_text_utc_ns() does, which runs once for each second of the trace. */
+static void put_json_utc(struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
-	char utc[RP_TEXT_MAX];
+	const int64_t utc_ns = (int64_t)((uint64_t)printer->info.start_utc_ns +
+					 (uint64_t)event->time_ns);
+	const int64_t second = utc_ns / NS_PER_S - (utc_ns % NS_PER_S < 0);
+	uint32_t rest = (uint32_t)(utc_ns - second * NS_PER_S);
+	char digits[NS_DIGITS];
 
-	fprintf(printer->stream, "{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
-	       utc_of(printer, event, utc));
-	if (printer->shows_process)
-		fprintf(printer->stream, ",\"process_id\":%" PRIu64, printer->process);
-	fprintf(printer->stream, ",\"thread_id\":%" PRIu64, event->thread);
+	if (!printer->has_second || printer->second != second) {
+		rp_text_utc_ns(utc_ns, printer->second_text);
+		/* What remains are the digits of nanoseconds and the letter Z. */
+		printer->second_bytes = strlen(printer->second_text) - NS_DIGITS - 1;
+		printer->second = second;
+		printer->has_second = true;
+	}
+	rp_out_bytes(&printer->row, printer->second_text, printer->second_bytes);
+	for (size_t i = NS_DIGITS; i > 0; i--, rest /= 10)
+		digits[i - 1] = (char)('0' + rest % 10);
+	rp_out_bytes(&printer->row, digits, sizeof(digits));
+	rp_out_char(&printer->row, 'Z');
+}
+
+static int print_row(struct rp_event_printer *printer)
+{
+	const struct rp_format_out *row = &printer->row;
+
+	if (row->error)
+		return row->error;
+	errno = EIO;
+	return fwrite(row->buffer, 1, row->used, printer->stream) == row->used ? 0 : -errno;
+}
+
+static int print_json(struct rp_event_printer *printer, const struct rp_reader_event *event)
+{
+	struct rp_format_out *row = &printer->row;
+	int ret;
+
+	row->used = 0;
+	rp_out_text(row, "{\"time_ns\":");
+	rp_out_i64(row, event->time_ns);
+	rp_out_text(row, ",\"time_utc\":\"");
+	put_json_utc(printer, event);
+	rp_out_char(row, '"');
+	if (printer->shows_process) {
+		rp_out_text(row, ",\"process_id\":");
+		rp_out_u64(row, printer->process);
+	}
+	rp_out_text(row, ",\"thread_id\":");
+	rp_out_u64(row, event->thread);
+	rp_out_text(row, ",\"processor\":");
 	/* The .NET runtime writes -1 if it does not know the processor. */
 	if (event->processor == UINT32_MAX)
-		fputs(",\"processor\":null", printer->stream);
+		rp_out_text(row, "null");
 	else
-		fprintf(printer->stream, ",\"processor\":%" PRIu32, event->processor);
-	fprintf(printer->stream, ",\"provider\":%s,\"event\":%s,\"id\":%" PRIu32, printer->provider,
-	       printer->name, event->type->id);
-	print_json_guid(printer, "activity", &event->activity);
-	print_json_guid(printer, "related_activity", &event->related_activity);
-	print_json_trace(printer, event);
-	print_json_labels(printer, event);
-	print_json_frames(printer, event);
-	fputs(",\"fields\":", printer->stream);
-	errno = EIO;
-	return rp_reader_print_json(event, printer->stream) ||
-	       fputs("}\n", printer->stream) < 0 ? -errno : 0;
+		rp_out_u64(row, event->processor);
+	rp_out_text(row, ",\"provider\":");
+	rp_out_text(row, printer->names->provider);
+	rp_out_text(row, ",\"event\":");
+	rp_out_text(row, printer->names->name);
+	rp_out_text(row, ",\"id\":");
+	rp_out_u64(row, event->type->id);
+	put_json_guid(row, ",\"activity\":", &event->activity);
+	put_json_guid(row, ",\"related_activity\":", &event->related_activity);
+	put_json_trace(row, event);
+	ret = put_json_labels(row, event);
+	put_json_frames(printer, event);
+	rp_out_text(row, ",\"fields\":");
+	rp_json_out_exact(row, event);
+	rp_out_text(row, "}\n");
+	return ret ? ret : print_row(printer);
 }
 
-static int print_text(const struct rp_event_printer *printer, const struct rp_reader_event *event)
+static int print_text(struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
 	char utc[RP_TEXT_MAX], activity[RP_GUID_TEXT];
 
 	fprintf(printer->stream, "%s  ", utc_of(printer, event, utc));
 	if (printer->shows_process)
 		fprintf(printer->stream, "%" PRIu64 "/", printer->process);
-	fprintf(printer->stream, "%" PRIu64 "  %s/%s  ", event->thread, printer->provider,
-		printer->name);
+	fprintf(printer->stream, "%" PRIu64 "  %s/%s  ", event->thread, printer->names->provider,
+		printer->names->name);
 	errno = EIO;
 	if (rp_reader_print_json(event, printer->stream))
 		return -errno;
@@ -205,23 +276,17 @@ static int print_text(const struct rp_event_printer *printer, const struct rp_re
 	return ferror(printer->stream) ? -errno : 0;
 }
 
-static int print_csv_fields(const struct rp_event_printer *printer,
-			    const struct rp_reader_event *event)
+static int print_csv_fields(struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *stream = open_memstream(&text, &size);
-	int ret;
+	struct rp_format_out *row = &printer->row;
 
-	if (!stream)
-		return -ENOMEM;
-	ret = rp_reader_print_json(event, stream);
-	if (fclose(stream) != 0 || ret)
-		ret = -ENOMEM;
-	else
-		rp_csv_put(printer->stream, text);
-	free(text);
-	return ret;
+	row->used = 0;
+	rp_json_out_exact(row, event);
+	rp_out_char(row, '\0');
+	if (row->error)
+		return row->error;
+	rp_csv_put(printer->stream, row->buffer);
+	return 0;
 }
 
 /* Prints functions, or addresses without a name, innermost first, separated by semicolons. */
@@ -257,7 +322,7 @@ static int print_csv_stack(const struct rp_event_printer *printer,
 	return 0;
 }
 
-static int print_csv(const struct rp_event_printer *printer, const struct rp_reader_event *event)
+static int print_csv(struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
 	char utc[RP_TEXT_MAX], activity[RP_GUID_TEXT], related[RP_GUID_TEXT];
 	int ret;
@@ -267,9 +332,9 @@ static int print_csv(const struct rp_event_printer *printer, const struct rp_rea
 	if (event->processor != UINT32_MAX)
 		fprintf(printer->stream, "%" PRIu32, event->processor);
 	putc(',', printer->stream);
-	rp_csv_put(printer->stream, printer->provider);
+	rp_csv_put(printer->stream, printer->names->provider);
 	putc(',', printer->stream);
-	rp_csv_put(printer->stream, printer->name);
+	rp_csv_put(printer->stream, printer->names->name);
 	fprintf(printer->stream, ",%" PRIu32 ",%s,%s,", event->type->id,
 		rp_guid_text(&event->activity, activity),
 		rp_guid_text(&event->related_activity, related));
@@ -305,16 +370,14 @@ int rp_event_printer_name_functions(struct rp_event_printer *printer, const char
 int rp_event_printer_print(struct rp_event_printer *printer, const struct rp_reader_event *event,
 			   uint64_t process, bool shows_process)
 {
-	int ret;
-
 	if (!printer->all &&
 	    rp_event_is_internal(event->type->provider, event->type->name))
 		return 0;
 	if (printer->where && !rp_expression_matches(printer->where, event, process))
 		return 0;
-	ret = take_type(printer, event->type);
-	if (ret)
-		return ret;
+	printer->names = find_type(printer, event->type);
+	if (!printer->names)
+		return -ENOMEM;
 	printer->process = process;
 	printer->shows_process = shows_process;
 	printer->printed++;
@@ -325,6 +388,8 @@ int rp_event_printer_print(struct rp_event_printer *printer, const struct rp_rea
 
 void rp_event_printer_fini(struct rp_event_printer *printer)
 {
-	forget_type(printer);
+	for (size_t i = 0; i < RP_PRINTED_TYPES; i++)
+		forget_type(&printer->types[i]);
+	rp_out_fini(&printer->row);
 	rp_symbols_fini(&printer->symbols);
 }

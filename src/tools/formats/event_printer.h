@@ -14,8 +14,18 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/trace_symbols.h"
+#include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
+#include "tools/formats/format_out.h"
 #include "tools/trace/event_expression.h"
+
+/* The names of a type in the output format. */
+struct rp_printed_type {
+	const struct rp_reader_type *type;
+	char *provider, *name;
+};
+
+#define RP_PRINTED_TYPES 64u
 
 /* The caller sets the first members, and zeros the others. */
 struct rp_event_printer {
@@ -24,10 +34,14 @@ struct rp_event_printer {
 	bool all;			/* internal events, too; see rp_event_is_internal() */
 	struct rp_expression *where;	/* which events to print; NULL: all */
 	struct rp_reader_info info;	/* of the trace */
-	/* Names in the output format, reused while successive events are of one kind. */
-	const struct rp_reader_type *type;
-	char *provider;
-	char *name;
+	/* For event_printer.c only: each entry is at the place that its type's address gives. */
+	struct rp_printed_type types[RP_PRINTED_TYPES];
+	const struct rp_printed_type *names;	/* of the event */
+	struct rp_format_out row;
+	int64_t second;			/* of `second_text`, since 1970 */
+	size_t second_bytes;
+	char second_text[RP_TEXT_MAX];
+	bool has_second;
 	struct rp_symbols symbols;	/* functions have their names in the output format */
 	uint64_t printed;		/* events */
 	uint64_t process;		/* of the event */

@@ -94,11 +94,31 @@ static char *put_digits(char *end, uint64_t number)
 	return end;
 }
 
+/* Return: how many decimal digits the number has. */
+static size_t count_digits(uint64_t number)
+{
+	static const uint64_t powers[DIGITS_MAX] = {
+		0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
+		10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000,
+		1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
+		10000000000000000000u,
+	};
+	/* The number of bits gives the number of digits, or one too many. */
+	const unsigned int bits = 64 - (unsigned int)__builtin_clzll(number | 1);
+	const unsigned int most = bits * 1233 >> 12;
+
+	return most + (number >= powers[most]);
+}
+
 void rp_out_u64(struct rp_format_out *out, uint64_t number)
 {
-	char digits[DIGITS_MAX], *end = digits + sizeof(digits), *first = put_digits(end, number);
+	const size_t digits = count_digits(number);
+	char *to = rp_out_reserve(out, digits);
 
-	rp_out_bytes(out, first, (size_t)(end - first));
+	if (!to)
+		return;
+	put_digits(to + digits, number);
+	out->used += digits;
 }
 
 void rp_out_i64(struct rp_format_out *out, int64_t number)
@@ -112,16 +132,20 @@ void rp_out_us(struct rp_format_out *out, int64_t ns)
 {
 	const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
 	const unsigned int rest = (unsigned int)(size % 1000);
-	char digits[DIGITS_MAX + 5], *end = digits + sizeof(digits), *first;
+	const size_t digits = count_digits(size / 1000);
+	char *to;
 
-	end[-1] = (char)('0' + rest % 10);
-	end[-2] = (char)('0' + rest / 10 % 10);
-	end[-3] = (char)('0' + rest / 100);
-	end[-4] = '.';
-	first = put_digits(end - 4, size / 1000);
 	if (ns < 0)
-		*--first = '-';
-	rp_out_bytes(out, first, (size_t)(end - first));
+		rp_out_char(out, '-');
+	to = rp_out_reserve(out, digits + 4);
+	if (!to)
+		return;
+	put_digits(to + digits, size / 1000);
+	to[digits] = '.';
+	to[digits + 1] = (char)('0' + rest / 100);
+	to[digits + 2] = (char)('0' + rest / 10 % 10);
+	to[digits + 3] = (char)('0' + rest % 10);
+	out->used += digits + 4;
 }
 
 void rp_out_ms(struct rp_format_out *out, int64_t ns)

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/utf.h"
 #include "tools/cli/display_text.h"
 
+#define SECONDS_1601_TO_1970 11644473600
 #define EXACT_MAX (1ull << 53)		/* all integers up to it are doubles */
 /* More elements in one another, which only a hostile trace has, become null. */
 #define DEPTH_MAX 64u
@@ -15,24 +17,27 @@
 
 struct json_walk {
 	struct rp_format_out *out;
+	bool is_exact;			/* as rp_reader_print_json(), see rp_json_out_exact() */
 	bool is_truncated;		/* the payload ended before its last field */
 	bool has_member;
 	unsigned int depth;
 };
 
-static bool is_plain(uint8_t byte)
+/* `escaped` is '<', or 0 if a text may contain that character. */
+static bool is_plain(uint8_t byte, char escaped)
 {
-	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\' && byte != '<';
+	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\' &&
+	       byte != (uint8_t)escaped;
 }
 
-static void put_character(struct rp_format_out *out, uint32_t character)
+static void put_character(struct rp_format_out *out, uint32_t character, char escaped)
 {
 	char text[4];
 
 	if (character == '"' || character == '\\') {
 		rp_out_char(out, '\\');
 		rp_out_char(out, (char)character);
-	} else if (character < 0x20 || character == '<' ||
+	} else if (character < 0x20 || character == (uint8_t)escaped ||
 		   (character >= 0x7f && character < 0xa0)) {
 		const uint8_t byte = (uint8_t)character;
 
@@ -43,7 +48,7 @@ static void put_character(struct rp_format_out *out, uint32_t character)
 	}
 }
 
-void rp_json_out_utf8(struct rp_format_out *out, const uint8_t *text, size_t bytes)
+static void put_utf8(struct rp_format_out *out, const uint8_t *text, size_t bytes, char escaped)
 {
 	const uint8_t *end = text + bytes;
 
@@ -51,13 +56,18 @@ void rp_json_out_utf8(struct rp_format_out *out, const uint8_t *text, size_t byt
 	while (text < end) {
 		const uint8_t *from = text;
 
-		while (text < end && is_plain(*text))
+		while (text < end && is_plain(*text, escaped))
 			text++;
 		rp_out_bytes(out, from, (size_t)(text - from));
 		if (text < end)
-			put_character(out, rp_utf8_next(&text, end));
+			put_character(out, rp_utf8_next(&text, end), escaped);
 	}
 	rp_out_char(out, '"');
+}
+
+void rp_json_out_utf8(struct rp_format_out *out, const uint8_t *text, size_t bytes)
+{
+	put_utf8(out, text, bytes, '<');
 }
 
 void rp_json_out_text(struct rp_format_out *out, const char *text)
@@ -66,13 +76,15 @@ void rp_json_out_text(struct rp_format_out *out, const char *text)
 }
 
 /* Write the plain characters that the text begins with. Return: their number. */
-static size_t put_plain_utf16(struct rp_format_out *out, const uint8_t *text, size_t units)
+static size_t put_plain_utf16(struct rp_format_out *out, const uint8_t *text, size_t units,
+			      char escaped)
 {
 	const size_t most = units < PLAIN_PART ? units : PLAIN_PART;
 	char *to = rp_out_reserve(out, most);
 	size_t count = 0;
 
-	while (to && count < most && !text[2 * count + 1] && is_plain(text[2 * count])) {
+	while (to && count < most && !text[2 * count + 1] &&
+	       is_plain(text[2 * count], escaped)) {
 		to[count] = (char)text[2 * count];
 		count++;
 	}
@@ -80,11 +92,11 @@ static size_t put_plain_utf16(struct rp_format_out *out, const uint8_t *text, si
 	return count;
 }
 
-void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t units)
+static void put_utf16(struct rp_format_out *out, const uint8_t *text, size_t units, char escaped)
 {
 	rp_out_char(out, '"');
 	while (units) {
-		const size_t plain = put_plain_utf16(out, text, units);
+		const size_t plain = put_plain_utf16(out, text, units, escaped);
 		size_t step = 1;
 		char utf8[6];
 
@@ -93,7 +105,7 @@ void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t un
 		if (!units)
 			break;
 		if (text[0] < 0xa0 && !text[1]) {
-			put_character(out, text[0]);
+			put_character(out, text[0], escaped);
 		} else {
 			step = rp_utf16_step(text, units);
 			rp_out_bytes(out, utf8, rp_utf8_from_utf16(text, step, utf8));
@@ -102,6 +114,11 @@ void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t un
 		units -= step;
 	}
 	rp_out_char(out, '"');
+}
+
+void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t units)
+{
+	put_utf16(out, text, units, '<');
 }
 
 void rp_json_out_u64(struct rp_format_out *out, uint64_t number)
@@ -164,42 +181,90 @@ static void put_quoted_hex(struct rp_format_out *out, const struct rp_value *val
 	rp_out_char(out, '"');
 }
 
-static void put_fixed(struct rp_format_out *out, const struct rp_value *value)
+/* The time on the wire, in units of 100 ns since 1601, may exceed 64-bit nanoseconds. */
+static void put_ticks(struct rp_format_out *out, const void *bytes)
+{
+	const unsigned int per_second = 10000000;
+	int64_t ticks, rest;
+	time_t seconds;
+	struct tm parts;
+	char text[64];
+
+	memcpy(&ticks, bytes, sizeof(ticks));
+	rest = ticks % per_second;
+	seconds = ticks / per_second - SECONDS_1601_TO_1970;
+	if (rest < 0) {
+		rest += per_second;
+		seconds--;
+	}
+	gmtime_r(&seconds, &parts);
+	snprintf(text, sizeof(text), "\"%04d-%02d-%02dT%02d:%02d:%02d.%07dZ\"",
+		 parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+		 parts.tm_min, parts.tm_sec, (int)rest);
+	rp_out_text(out, text);
+}
+
+static void put_time(const struct json_walk *walk, const struct rp_value *value)
 {
 	char text[RP_TEXT_MAX];
 
+	if (walk->is_exact)
+		put_ticks(walk->out, value->bytes);
+	else
+		rp_json_out_text(walk->out, rp_text_utc_ns(value->i64, text));
+}
+
+static void put_char(const struct json_walk *walk, const struct rp_value *value)
+{
+	const char escaped = walk->is_exact ? '\0' : '<';
+
+	if (value->size_bytes != 1) {
+		put_utf16(walk->out, value->bytes, 1, escaped);
+		return;
+	}
+	rp_out_char(walk->out, '"');
+	put_character(walk->out, (uint32_t)value->u64, escaped);
+	rp_out_char(walk->out, '"');
+}
+
+static void put_integer(const struct json_walk *walk, const struct rp_value *value)
+{
+	const bool is_signed = value->type != RP_TYPE_U64 && value->type != RP_TYPE_POINTER;
+
+	if (is_signed && walk->is_exact)
+		rp_out_i64(walk->out, value->i64);
+	else if (is_signed)
+		rp_json_out_i64(walk->out, value->i64);
+	else if (walk->is_exact)
+		rp_out_u64(walk->out, value->u64);
+	else
+		rp_json_out_u64(walk->out, value->u64);
+}
+
+static void put_fixed(const struct json_walk *walk, const struct rp_value *value)
+{
 	switch (value->type) {
 	case RP_TYPE_BOOL:
-		rp_out_text(out, value->u64 ? "true" : "false");
+		rp_out_text(walk->out, value->u64 ? "true" : "false");
 		break;
 	case RP_TYPE_CHAR:
-		if (value->size_bytes == 1) {
-			rp_out_char(out, '"');
-			put_character(out, (uint32_t)value->u64);
-			rp_out_char(out, '"');
-		} else {
-			rp_json_out_utf16(out, value->bytes, 1);
-		}
+		put_char(walk, value);
 		break;
 	case RP_TYPE_F32:
 	case RP_TYPE_F64:
-		rp_json_out_double(out, value->f64, value->type == RP_TYPE_F32);
+		rp_json_out_double(walk->out, value->f64, value->type == RP_TYPE_F32);
 		break;
 	case RP_TYPE_GUID:
-		rp_json_out_guid(out, &value->guid);
+		rp_json_out_guid(walk->out, &value->guid);
 		break;
 	case RP_TYPE_TIME:
-		rp_json_out_text(out, rp_text_utc_ns(value->i64, text));
+		put_time(walk, value);
 		break;
 	case RP_TYPE_NONE:
-		put_quoted_hex(out, value);
-		break;
-	case RP_TYPE_U64:
-	case RP_TYPE_POINTER:
-		rp_json_out_u64(out, value->u64);
+		put_quoted_hex(walk->out, value);
 		break;
 	default:
-		rp_json_out_i64(out, value->i64);
+		put_integer(walk, value);
 	}
 }
 
@@ -246,15 +311,17 @@ static void put_struct(struct json_walk *walk, struct rp_value *value)
 
 static void put_value(struct json_walk *walk, struct rp_value *value)
 {
-	if (walk->depth >= DEPTH_MAX) {
+	const char escaped = walk->is_exact ? '\0' : '<';
+
+	if (walk->depth >= DEPTH_MAX && !walk->is_exact) {
 		rp_out_text(walk->out, "null");
 		return;
 	}
 	walk->depth++;
 	if (value->type == RP_TYPE_STRING16)
-		rp_json_out_utf16(walk->out, value->bytes, value->size_bytes / 2);
+		put_utf16(walk->out, value->bytes, value->size_bytes / 2, escaped);
 	else if (value->type == RP_TYPE_STRING)
-		rp_json_out_utf8(walk->out, value->bytes, value->size_bytes);
+		put_utf8(walk->out, value->bytes, value->size_bytes, escaped);
 	else if (value->type == RP_TYPE_STRUCT)
 		put_struct(walk, value);
 	else if (value->type == RP_TYPE_ARRAY && value->element == RP_TYPE_U8)
@@ -262,7 +329,7 @@ static void put_value(struct json_walk *walk, struct rp_value *value)
 	else if (value->type == RP_TYPE_ARRAY)
 		put_elements(walk, &value->inner);
 	else
-		put_fixed(walk->out, value);
+		put_fixed(walk, value);
 	walk->depth--;
 }
 
@@ -277,7 +344,8 @@ static void put_members(struct json_walk *walk, struct rp_fields *fields)
 			rp_out_char(walk->out, ',');
 		is_first = false;
 		walk->has_member = true;
-		rp_json_out_text(walk->out, value.name);
+		put_utf8(walk->out, (const uint8_t *)value.name, strlen(value.name),
+			 walk->is_exact ? '\0' : '<');
 		rp_out_char(walk->out, ':');
 		put_value(walk, &value);
 	}
@@ -291,18 +359,31 @@ void rp_json_out_value(struct rp_format_out *out, struct rp_value *value)
 	put_value(&walk, value);
 }
 
-void rp_json_out_fields(struct rp_format_out *out, const struct rp_reader_event *event)
+static void put_fields(struct json_walk *walk, const struct rp_reader_event *event)
 {
-	struct json_walk walk = { .out = out };
 	struct rp_fields fields;
 
 	rp_reader_get_fields(event, &fields);
-	rp_out_char(out, '{');
-	put_members(&walk, &fields);
-	if (walk.is_truncated) {
-		if (walk.has_member)
-			rp_out_char(out, ',');
-		rp_out_text(out, "\"…truncated\":true");
+	rp_out_char(walk->out, '{');
+	put_members(walk, &fields);
+	if (walk->is_truncated) {
+		if (walk->has_member)
+			rp_out_char(walk->out, ',');
+		rp_out_text(walk->out, "\"…truncated\":true");
 	}
-	rp_out_char(out, '}');
+	rp_out_char(walk->out, '}');
+}
+
+void rp_json_out_fields(struct rp_format_out *out, const struct rp_reader_event *event)
+{
+	struct json_walk walk = { .out = out };
+
+	put_fields(&walk, event);
+}
+
+void rp_json_out_exact(struct rp_format_out *out, const struct rp_reader_event *event)
+{
+	struct json_walk walk = { .out = out, .is_exact = true };
+
+	put_fields(&walk, event);
 }
