@@ -187,7 +187,7 @@ static void put_json_utc(struct rp_event_printer *printer, const struct rp_reade
 
 	if (!printer->has_second || printer->second != second) {
 		rp_text_utc_ns(utc_ns, printer->second_text);
-		/* What remains are the digits of nanoseconds and the letter Z. */
+		/* The digits of nanoseconds and the letter Z follow the second. */
 		printer->second_bytes = strlen(printer->second_text) - NS_DIGITS - 1;
 		printer->second = second;
 		printer->has_second = true;

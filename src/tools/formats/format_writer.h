@@ -16,10 +16,12 @@ struct rp_format_source {
 	struct rp_reader_info info;
 	const char *file;		/* to read again; NULL: the trace is not a regular file */
 	struct rp_expression *where;	/* which events the user wants; NULL: all */
+	const char *folder;		/* that the format makes; NULL: it writes to a file */
 };
 
 struct rp_format_writer {
 	const char *name;		/* as in --to */
+	bool is_folder;			/* it makes a folder, and uses `out` for its errors only */
 	/*
 	 * Write the beginning. Both structs stay valid until close().
 	 * Return: 0; -ENOMEM. A failure to write is in out->error.
@@ -40,10 +42,11 @@ struct rp_format_writer {
 const struct rp_format_writer *rp_format_find(const char *name);
 
 /* The names of the formats, for the completion of shells and as a sentence lists them. */
-#define RP_FORMAT_WORDS "chrome|perfetto|firefox|speedscope|pprof|folded|jsonl|csv"
-#define RP_FORMAT_NAMES "chrome, perfetto, firefox, speedscope, pprof, folded, jsonl and csv"
+#define RP_FORMAT_WORDS "chrome|perfetto|firefox|speedscope|pprof|folded|jsonl|csv|ctf"
+#define RP_FORMAT_NAMES "chrome, perfetto, firefox, speedscope, pprof, folded, jsonl, csv and ctf"
 
-extern const struct rp_format_writer rp_format_chrome, rp_format_perfetto, rp_format_json_lines,
-	rp_format_csv, rp_format_firefox, rp_format_folded, rp_format_pprof, rp_format_speedscope;
+extern const struct rp_format_writer rp_format_chrome, rp_format_csv, rp_format_ctf,
+	rp_format_firefox, rp_format_folded, rp_format_json_lines, rp_format_perfetto,
+	rp_format_pprof, rp_format_speedscope;
 
 #endif

@@ -352,6 +352,13 @@ static void put_members(struct json_walk *walk, struct rp_fields *fields)
 	walk->is_truncated |= ret < 0;
 }
 
+void rp_json_out_exact_value(struct rp_format_out *out, const struct rp_value *value)
+{
+	const struct json_walk walk = { .out = out, .is_exact = true };
+
+	put_fixed(&walk, value);
+}
+
 void rp_json_out_value(struct rp_format_out *out, struct rp_value *value)
 {
 	struct json_walk walk = { .out = out };

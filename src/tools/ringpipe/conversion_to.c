@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/signals.h"
+#include "tools/formats/format_folder.h"
 #include "tools/formats/format_writer.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/input.h"
@@ -27,6 +29,7 @@ struct conversion_to {
 	struct rp_trace_output output;
 	struct rp_format_out out;
 	struct rp_progress progress;
+	const char *path;		/* of the output, for messages */
 	uint64_t events;
 };
 
@@ -80,7 +83,7 @@ static int write_format(struct conversion_to *to)
 /* Return: the exit status. */
 static int explain(const struct conversion_to *to, int ret, int output_error)
 {
-	const char *path = to->output.output.path;
+	const char *path = to->path;
 	char buffer[512];
 	const char *said;
 
@@ -103,35 +106,79 @@ static void print_result(const struct conversion_to *to)
 {
 	char events[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
 
-	rp_tool_say(stderr, "%s: %s events, %s in the format %s", to->output.output.path,
+	rp_tool_say(stderr, "%s: %s events, %s in the format %s", to->path,
 		    rp_text_count(to->events, events), rp_text_bytes(to->out.written, bytes),
 		    to->format->name);
 }
 
-static int convert(struct conversion_to *to)
+/* Return: what write_format() returned; failures to write are in to->out.error. */
+static int convert(struct conversion_to *to, struct rp_output *output)
 {
-	const bool is_quiet = to->options->given & RP_OPTION_QUIET;
-	int output_error = rp_output_begin(&to->output.output), ret = 0, status;
+	int ret = 0, output_error = output ? rp_output_begin(output) : 0;
 
-	rp_progress_begin(&to->progress, is_quiet);
+	rp_progress_begin(&to->progress, to->options->given & RP_OPTION_QUIET);
 	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!output_error)
-		output_error = rp_out_init(&to->out, &to->output.output);
-	if (!output_error) {
-		ret = write_format(to);
-		output_error = to->out.error;
-	}
-	rp_progress_end(&to->progress);
+		output_error = rp_out_init(&to->out, output);
+	to->out.error = output_error;
 	if (!output_error)
-		output_error = rp_trace_output_close(&to->output);
-	status = explain(to, ret, output_error);
-	if (output_error)
-		rp_trace_output_discard(&to->output);
-	else if (!is_quiet)
+		ret = write_format(to);
+	rp_progress_end(&to->progress);
+	return ret;
+}
+
+/* Return: the exit status. */
+static int report(struct conversion_to *to, int ret, int output_error)
+{
+	const int status = explain(to, ret, output_error);
+
+	if (!output_error && !(to->options->given & RP_OPTION_QUIET))
 		print_result(to);
 	rp_out_fini(&to->out);
 	return status;
+}
+
+static int convert_to_file(struct conversion_to *to, const char *path)
+{
+	int status = RP_EXIT_FAILURE, ret, output_error;
+
+	if (rp_trace_output_open(&to->output, path, to->options->given & RP_OPTION_FORCE) == 0) {
+		if (rp_trace_output_is_input(&to->output, to->input.fd)) {
+			rp_trace_output_close(&to->output);
+		} else {
+			to->path = to->output.output.path;
+			ret = convert(to, &to->output.output);
+			output_error = to->out.error;
+			if (!output_error)
+				output_error = rp_trace_output_close(&to->output);
+			if (output_error)
+				rp_trace_output_discard(&to->output);
+			status = report(to, ret, output_error);
+		}
+	}
+	rp_trace_output_fini(&to->output);
+	return status;
+}
+
+static int convert_to_folder(struct conversion_to *to, const char *path)
+{
+	int ret, output_error;
+
+	if (!strcmp(path, "-")) {
+		rp_tool_error("convert: --to %s writes a folder; name it by -o", to->format->name);
+		return RP_EXIT_USAGE;
+	}
+	if (rp_format_folder_prepare(path, to->options->given & RP_OPTION_FORCE) < 0)
+		return RP_EXIT_FAILURE;
+	to->path = to->source.folder = path;
+	/* A trace is private, as in a file. */
+	umask(077);
+	ret = convert(to, NULL);
+	output_error = to->out.error;
+	if (output_error)
+		rp_format_folder_remove(path);
+	return report(to, ret, output_error);
 }
 
 static int convert_into(struct conversion_to *to)
@@ -144,16 +191,11 @@ static int convert_into(struct conversion_to *to)
 	rp_reader_get_info(to->source.reader, &to->source.info);
 	to->source.file = to->input.bytes ? options->operands[0] : NULL;
 	path = rp_text_expand_pid(options->output, (pid_t)to->source.info.process_id);
-	if (!path) {
+	if (!path)
 		rp_tool_error("out of memory");
-	} else if (rp_trace_output_open(&to->output, path,
-					options->given & RP_OPTION_FORCE) == 0) {
-		if (rp_trace_output_is_input(&to->output, to->input.fd))
-			rp_trace_output_close(&to->output);
-		else
-			status = convert(to);
-	}
-	rp_trace_output_fini(&to->output);
+	else
+		status = to->format->is_folder ? convert_to_folder(to, path) :
+						 convert_to_file(to, path);
 	free(path);
 	return status;
 }
