@@ -92,6 +92,63 @@ class StackFormats(ToolTest):
         self.assertEqual((texts[kind["type"][0]], texts[kind["unit"][0]]), ("samples", "count"))
         self.assertEqual(profile["duration_nanos"], [1000 * (len(samples) - 1)])
 
+    def profiles_data(self, trace):
+        """Return a ProfilesData message of OTLP."""
+        if not shutil.which("protoc"):
+            self.skipTest("protoc is missing")
+        name = "opentelemetry.proto.profiles.v1development.ProfilesData"
+        done = subprocess.run(["protoc", "-I", HERE, f"--decode={name}",
+                               os.path.join(HERE, "otlp_profiles.proto")],
+                              input=self.convert("otlp-profiles", trace)[0], check=True,
+                              stdout=subprocess.PIPE)
+        # A field that the definitions lack has its number as its name.
+        self.assertNotRegex(done.stdout, rb"(?m)^ *\d+(:| \{)")
+        return message(iter(done.stdout.decode().splitlines()))
+
+    def test_profiles_of_otlp_have_the_stacks_with_process_and_thread(self):
+        trace, samples = self.random_samples()
+        data = self.profiles_data(trace)
+        tables, = data["dictionary"]
+        for name, rows in tables.items():
+            zero = {"trace_id": ["\0" * 16], "span_id": ["\0" * 8]} if name == "link_table" else {}
+            self.assertIn(rows[0], ("", zero), f"{name}[0] is the zero value")
+        texts = tables["string_table"]
+        names = [texts[row.get("name_strindex", [0])[0]] for row in tables["function_table"]]
+        places = [[names[line["function_index"][0]] for line in row.get("lines", [])]
+                  for row in tables["location_table"]]
+        attributes = [(texts[row["key_strindex"][0]], row["value"][0]["int_value"][0])
+                      for row in tables["attribute_table"][1:]]
+        resource, = data["resource_profiles"]
+        self.assertEqual([(pair["key"][0], list(pair["value"][0].values()))
+                          for pair in resource["resource"][0]["attributes"]],
+                         [("service.name", [["shop"]]), ("process.pid", [[7]])])
+        profile, = resource["scope_profiles"][0]["profiles"]
+        found = collections.Counter()
+        for sample in profile["samples"]:
+            stack = tables["stack_table"][sample.get("stack_index", [0])[0]]
+            key, thread = attributes[sample["attribute_indices"][0] - 1]
+            self.assertEqual(key, "thread.id")
+            functions = [places[each][0] for each in stack.get("location_indices", [])]
+            found[thread, tuple(reversed(functions))] += sample["values"][0]
+        self.assertEqual(found, collections.Counter(samples))
+        kind, = profile["sample_type"]
+        self.assertEqual((texts[kind["type_strindex"][0]], texts[kind["unit_strindex"][0]]),
+                         ("samples", "count"))
+        self.assertEqual(profile["duration_nano"], [1000 * (len(samples) - 1)])
+        self.assertEqual(len(set(map(str, tables["attribute_table"]))), 4)
+
+    def test_each_process_has_a_profile_of_otlp(self):
+        machine = program()
+        for at in range(30):
+            machine.sample(7 + at % 3, 70 + at % 9, stack_of("ab"))
+        data = self.profiles_data(machine.end())
+        found = {}
+        for resource in data["resource_profiles"]:
+            pid = resource["resource"][0]["attributes"][1]["value"][0]["int_value"][0]
+            profile, = resource["scope_profiles"][0]["profiles"]
+            found[pid] = sum(sample["values"][0] for sample in profile["samples"])
+        self.assertEqual(found, {7: 10, 8: 10, 9: 10})
+
     def test_only_the_wanted_samples_are_converted(self):
         trace, samples = self.random_samples()
         lines = self.convert("folded", trace, "--where", "thread == 8")[0].decode().splitlines()
@@ -112,7 +169,7 @@ class StackFormats(ToolTest):
                          ["[unknown]", "[one;two.so]", 'x;"\n</script>'])
 
     def test_a_trace_without_samples_and_a_damaged_one_give_whole_files(self):
-        for form in "folded", "speedscope", "pprof":
+        for form in "folded", "speedscope", "pprof", "otlp-profiles":
             out, _ = self.convert(form, nettrace.sample())
             if form == "speedscope":
                 profile, = json.loads(out)["profiles"]

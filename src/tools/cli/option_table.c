@@ -381,8 +381,9 @@ const struct rp_option rp_option_table[] = {
 	  "not have, or FILE's with --where, --from, --to or compression", take_version },
 	{ RP_OPTION_TO, 0, "to", "FORMAT|TIME",
 	  "write the format of another tool instead of nettrace: chrome,\n"
-	  "perfetto, firefox, speedscope, pprof, folded, jsonl, csv or ctf; or,\n"
-	  "if it begins with a digit, only the events before this time",
+	  "perfetto, firefox, speedscope, pprof, folded, jsonl, csv, ctf, otlp or\n"
+	  "otlp-profiles; or, if it begins with a digit, only the events before\n"
+	  "this time",
 	  take_format_or_end },
 	{ RP_OPTION_VIEW_PORT, 0, "port", "PORT",
 	  "the TCP port of the page on 127.0.0.1; default: any that is free", take_port },

@@ -42,11 +42,14 @@ struct rp_format_writer {
 const struct rp_format_writer *rp_format_find(const char *name);
 
 /* The names of the formats, for the completion of shells and as a sentence lists them. */
-#define RP_FORMAT_WORDS "chrome|perfetto|firefox|speedscope|pprof|folded|jsonl|csv|ctf"
-#define RP_FORMAT_NAMES "chrome, perfetto, firefox, speedscope, pprof, folded, jsonl, csv and ctf"
+#define RP_FORMAT_WORDS "chrome|perfetto|firefox|speedscope|pprof|folded|jsonl|csv|ctf|otlp|" \
+	"otlp-profiles"
+#define RP_FORMAT_NAMES \
+	"chrome, perfetto, firefox, speedscope, pprof, folded, jsonl, csv, ctf, otlp and " \
+	"otlp-profiles"
 
 extern const struct rp_format_writer rp_format_chrome, rp_format_csv, rp_format_ctf,
-	rp_format_firefox, rp_format_folded, rp_format_json_lines, rp_format_perfetto,
-	rp_format_pprof, rp_format_speedscope;
+	rp_format_firefox, rp_format_folded, rp_format_json_lines, rp_format_otlp,
+	rp_format_otlp_profiles, rp_format_perfetto, rp_format_pprof, rp_format_speedscope;
 
 #endif

@@ -287,8 +287,7 @@ static void put_elements(struct json_walk *walk, struct rp_fields *elements)
 	walk->is_truncated |= ret < 0;
 }
 
-/* reader.h describes an array in an array as a struct whose one member has no name. */
-static bool take_inner_array(const struct rp_value *value, struct rp_value *ret_member)
+bool rp_json_inner_array(const struct rp_value *value, struct rp_value *ret_member)
 {
 	struct rp_fields members = value->inner;
 
@@ -300,7 +299,7 @@ static void put_struct(struct json_walk *walk, struct rp_value *value)
 {
 	struct rp_value member = RP_VALUE_INIT;
 
-	if (take_inner_array(value, &member)) {
+	if (rp_json_inner_array(value, &member)) {
 		put_value(walk, &member);
 		return;
 	}

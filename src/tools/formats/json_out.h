@@ -39,4 +39,10 @@ void rp_json_out_exact_value(struct rp_format_out *out, const struct rp_value *v
 /* Write a value as rp_json_out_fields() does. It moves the walk of the value's inner values. */
 void rp_json_out_value(struct rp_format_out *out, struct rp_value *value);
 
+/*
+ * reader.h describes an array in an array as a struct whose one member has no name.
+ * Return: whether the value is such a struct, with the inner array in `ret_member`.
+ */
+bool rp_json_inner_array(const struct rp_value *value, struct rp_value *ret_member);
+
 #endif

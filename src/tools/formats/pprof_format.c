@@ -224,17 +224,11 @@ static void put_strings(struct pprof_state *state)
 static void put_time(struct pprof_state *state)
 {
 	const struct rp_stack_samples *samples = state->samples;
-	int64_t first = INT64_MAX, last = INT64_MIN;
+	int64_t first, last;
 
-	for (size_t i = 0; i < samples->count; i++) {
-		const int64_t time = samples->rows[i].time_ns;
-
-		first = time < first ? time : first;
-		last = time > last ? time : last;
-	}
 	rp_proto_varint(&state->message, PROFILE_TIME_NANOS,
 			(uint64_t)samples->info.start_utc_ns);
-	if (samples->count)
+	if (rp_stack_samples_range(samples, &first, &last))
 		rp_proto_varint(&state->message, PROFILE_DURATION_NANOS,
 				(uint64_t)last - (uint64_t)first);
 	pass(state);

@@ -20,6 +20,7 @@ struct rp_open_track_span {
 	struct rp_open_track_span *next, **link;	/* in the slot of its activity id */
 	struct rp_guid activity;
 	int64_t start_ns;
+	void *user;
 	bool nests;
 	uint32_t text_bytes;
 	char text[];
@@ -109,6 +110,20 @@ static int grow_processes(struct rp_span_tracks *tracks)
 	return 0;
 }
 
+static struct rp_open_track_span *reverse(struct rp_open_track_span *open)
+{
+	struct rp_open_track_span *reversed = NULL;
+
+	while (open) {
+		struct rp_open_track_span *next = open->next;
+
+		open->next = reversed;
+		reversed = open;
+		open = next;
+	}
+	return reversed;
+}
+
 static int grow_activities(struct rp_span_tracks *tracks)
 {
 	const size_t slots = tracks->activity_slots ? 2 * tracks->activity_slots : SLOTS_MIN;
@@ -117,7 +132,8 @@ static int grow_activities(struct rp_span_tracks *tracks)
 	if (!grown)
 		return -ENOMEM;
 	for (size_t i = 0; i < tracks->activity_slots; i++) {
-		for (struct rp_open_track_span *open = tracks->activities[i], *next; open;
+		/* The youngest span of an id stays the first. */
+		for (struct rp_open_track_span *open = reverse(tracks->activities[i]), *next; open;
 		     open = next) {
 			struct rp_open_track_span **slot =
 				&grown[hash_of_guid(&open->activity) & (slots - 1)];
@@ -331,6 +347,8 @@ static int add_activity(struct rp_span_tracks *tracks, struct rp_open_track_span
 static void forget(struct rp_span_tracks *tracks, struct rp_open_track_span *open)
 {
 	remove_from_track(open);
+	if (open->user)
+		tracks->calls->release(open->user, tracks->data);
 	if (open->link) {
 		*open->link = open->next;
 		if (open->next)
@@ -341,16 +359,38 @@ static void forget(struct rp_span_tracks *tracks, struct rp_open_track_span *ope
 	free(open);
 }
 
-static int follow_parent(struct rp_span_tracks *tracks, const struct rp_guid *parent)
+/* Return: the youngest open span with the id; NULL: there is none, or it is zero. */
+static struct rp_open_track_span *find_open(const struct rp_span_tracks *tracks,
+					    const struct rp_guid *activity)
 {
 	struct rp_open_track_span *open;
+
+	if (is_zero(activity) || !tracks->activity_slots)
+		return NULL;
+	open = tracks->activities[hash_of_guid(activity) & (tracks->activity_slots - 1)];
+	for (unsigned int i = 0; open && memcmp(&open->activity, activity, sizeof(*activity)) != 0;
+	     i++)
+		open = i < EXAMINED_MAX ? open->next : NULL;
+	return open;
+}
+
+void *rp_span_tracks_find(const struct rp_span_tracks *tracks, const struct rp_guid *activity)
+{
+	const struct rp_open_track_span *open = find_open(tracks, activity);
+
+	return open ? open->user : NULL;
+}
+
+void *rp_span_tracks_innermost(const struct rp_span_tracks *tracks)
+{
+	return tracks->track->top ? tracks->track->top->user : NULL;
+}
+
+static int follow_parent(struct rp_span_tracks *tracks, const struct rp_guid *parent)
+{
+	const struct rp_open_track_span *open = find_open(tracks, parent);
 	struct rp_track_flow flow;
 
-	if (is_zero(parent) || !tracks->activity_slots)
-		return 0;
-	open = tracks->activities[hash_of_guid(parent) & (tracks->activity_slots - 1)];
-	for (unsigned int i = 0; open && memcmp(&open->activity, parent, sizeof(*parent)) != 0; i++)
-		open = i < EXAMINED_MAX ? open->next : NULL;
 	if (!open || open->track == tracks->track)
 		return 0;
 	flow = (struct rp_track_flow){
@@ -382,8 +422,9 @@ static int start(struct rp_trace_span *span, void *data)
 		return ret < 0 ? ret : -ENOMEM;
 	*open = (struct rp_open_track_span){
 		.track = tracks->track, .activity = span->activity, .start_ns = span->start_ns,
-		.text_bytes = (uint32_t)bytes,
+		.text_bytes = (uint32_t)bytes, .user = tracks->user,
 	};
+	tracks->user = NULL;
 	if (bytes)
 		memcpy(open->text, text, bytes);
 	tracks->text_bytes += bytes;
@@ -400,6 +441,7 @@ static int pass(struct rp_span_tracks *tracks, const struct rp_trace_span *span,
 	const struct rp_track_span passed = {
 		.span = span, .stop = stop, .track = open->track, .nests = nests,
 		.text = open->text_bytes ? open->text : NULL, .text_bytes = open->text_bytes,
+		.user = open->user,
 	};
 
 	return tracks->calls->span(&passed, tracks->data);
@@ -492,6 +534,8 @@ int rp_span_tracks_end(struct rp_span_tracks *tracks)
 void rp_span_tracks_fini(struct rp_span_tracks *tracks)
 {
 	tracks->is_ending = true;
+	if (tracks->user)
+		tracks->calls->release(tracks->user, tracks->data);
 	rp_trace_spans_fini(&tracks->spans);
 	for (size_t i = 0; i < tracks->thread_slots; i++) {
 		for (struct rp_thread_track *track = tracks->threads[i], *next; track;

@@ -50,6 +50,7 @@ struct rp_track_span {
 	bool nests;
 	const char *text;			/* what the format kept; NULL: nothing */
 	size_t text_bytes;
+	void *user;				/* what start() set */
 };
 
 /* A child span started while its parent, on another thread, was open. */
@@ -70,6 +71,8 @@ struct rp_track_calls {
 	int (*span)(const struct rp_track_span *span, void *data);
 	/* From the parent's track; or NULL. */
 	int (*flow)(const struct rp_track_flow *flow, void *data);
+	/* Free the user pointer of a span; or NULL if start() sets none. */
+	void (*release)(void *user, void *data);
 	/* An event that is no part of a span, or the start of one whose text is not kept. */
 	int (*instant)(const struct rp_reader_event *event, struct rp_thread_track *track,
 		       void *data);
@@ -80,6 +83,7 @@ struct rp_span_tracks {
 	void *data;
 	/* A span that starts at the very time of the span around it is asynchronous. */
 	bool starts_differ;
+	void *user;			/* start() may set it, for the span that starts */
 	/* For span_tracks.c only. */
 	struct rp_trace_spans spans;
 	struct rp_processes processes;
@@ -111,6 +115,12 @@ int rp_span_tracks_take(struct rp_span_tracks *tracks, const struct rp_reader_ev
 
 /* Pass the spans that never stopped. Return: as rp_span_tracks_take(). */
 int rp_span_tracks_end(struct rp_span_tracks *tracks);
+
+/* Return: the user pointer of the youngest open span with an activity id; NULL: there is none. */
+void *rp_span_tracks_find(const struct rp_span_tracks *tracks, const struct rp_guid *activity);
+
+/* Return: the same of the innermost open span on the thread of the event that is being taken. */
+void *rp_span_tracks_innermost(const struct rp_span_tracks *tracks);
 
 void rp_span_tracks_fini(struct rp_span_tracks *tracks);
 

@@ -84,6 +84,22 @@ void rp_stack_samples_each(struct rp_stack_samples *samples, rp_stack_samples_ca
 	}
 }
 
+bool rp_stack_samples_range(const struct rp_stack_samples *samples, int64_t *ret_first_ns,
+			    int64_t *ret_last_ns)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (size_t i = 0; i < samples->count; i++) {
+		const int64_t time = samples->rows[i].time_ns;
+
+		first = time < first ? time : first;
+		last = time > last ? time : last;
+	}
+	*ret_first_ns = first;
+	*ret_last_ns = last;
+	return samples->count > 0;
+}
+
 size_t rp_stack_samples_path(const struct rp_call_tree *tree, uint32_t node, uint32_t *nodes)
 {
 	size_t count = 0;

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/formats/otlp_values.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tools/formats/json_out.h"
+
+#define DEPTH_MAX 16u		/* deeper values are left out */
+
+static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys,
+		       unsigned int depth);
+
+/* Write a string of a prefix, which needs no escapes, and a text. `out` has no output. */
+static void put_prefixed(struct rp_format_out *out, const char *prefix, const char *text)
+{
+	size_t quote;
+
+	rp_out_char(out, '"');
+	rp_out_text(out, prefix);
+	quote = out->used;
+	rp_json_out_text(out, text);
+	if (out->error)
+		return;
+	/* The text has a quotation mark of its own. */
+	out->used--;
+	memmove(out->buffer + quote, out->buffer + quote + 1, out->used - quote);
+}
+
+static void begin_attribute(struct rp_format_out *out, size_t begin, const char *prefix,
+			    const char *key)
+{
+	if (out->used != begin)
+		rp_out_char(out, ',');
+	rp_out_text(out, "{\"key\":");
+	put_prefixed(out, prefix, key);
+	rp_out_text(out, ",\"value\":");
+}
+
+static void put_string(struct rp_format_out *out, const char *text)
+{
+	rp_out_text(out, "{\"stringValue\":");
+	rp_json_out_text(out, text);
+	rp_out_char(out, '}');
+}
+
+static void put_i64(struct rp_format_out *out, int64_t number)
+{
+	rp_out_text(out, "{\"intValue\":\"");
+	rp_out_i64(out, number);
+	rp_out_text(out, "\"}");
+}
+
+/* OTLP has no unsigned integers, so a larger one is a string. */
+static void put_u64(struct rp_format_out *out, uint64_t number)
+{
+	if (number <= INT64_MAX) {
+		put_i64(out, (int64_t)number);
+		return;
+	}
+	rp_out_text(out, "{\"stringValue\":\"");
+	rp_out_u64(out, number);
+	rp_out_text(out, "\"}");
+}
+
+static void put_double(struct rp_format_out *out, double value, bool is_single)
+{
+	rp_out_text(out, "{\"doubleValue\":");
+	if (isnan(value))
+		rp_out_text(out, "\"NaN\"");
+	else if (isinf(value))
+		rp_out_text(out, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+	else
+		rp_json_out_double(out, value, is_single);
+	rp_out_char(out, '}');
+}
+
+static void put_base64(struct rp_format_out *out, const uint8_t *bytes, size_t size)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	rp_out_text(out, "{\"bytesValue\":\"");
+	for (size_t at = 0; at < size; at += 3) {
+		const size_t left = size - at;
+		const uint32_t group = (uint32_t)bytes[at] << 16 |
+				       (left > 1 ? (uint32_t)bytes[at + 1] << 8 : 0) |
+				       (left > 2 ? bytes[at + 2] : 0);
+
+		rp_out_char(out, digits[group >> 18]);
+		rp_out_char(out, digits[group >> 12 & 63]);
+		rp_out_char(out, left > 1 ? digits[group >> 6 & 63] : '=');
+		rp_out_char(out, left > 2 ? digits[group & 63] : '=');
+	}
+	rp_out_text(out, "\"}");
+}
+
+static void put_value(struct rp_format_out *out, struct rp_value *value, unsigned int depth)
+{
+	struct rp_value member = RP_VALUE_INIT;
+
+	switch (value->type) {
+	case RP_TYPE_BOOL:
+		rp_out_text(out, value->u64 ? "{\"boolValue\":true}" : "{\"boolValue\":false}");
+		break;
+	case RP_TYPE_I8: case RP_TYPE_I16: case RP_TYPE_I32: case RP_TYPE_I64:
+		put_i64(out, value->i64);
+		break;
+	case RP_TYPE_U8: case RP_TYPE_U16: case RP_TYPE_U32: case RP_TYPE_U64:
+	case RP_TYPE_POINTER:
+		put_u64(out, value->u64);
+		break;
+	case RP_TYPE_F32: case RP_TYPE_F64:
+		put_double(out, value->f64, value->type == RP_TYPE_F32);
+		break;
+	case RP_TYPE_NONE:
+		put_base64(out, value->bytes, value->size_bytes);
+		break;
+	case RP_TYPE_ARRAY:
+		if (value->element == RP_TYPE_U8)
+			put_base64(out, value->bytes, value->size_bytes);
+		else
+			put_values(out, &value->inner, false, depth + 1);
+		break;
+	case RP_TYPE_STRUCT:
+		if (rp_json_inner_array(value, &member))
+			put_value(out, &member, depth + 1);
+		else
+			put_values(out, &value->inner, true, depth + 1);
+		break;
+	default:
+		/* Texts, characters, GUIDs and times are strings in JSON. */
+		rp_out_text(out, "{\"stringValue\":");
+		rp_json_out_value(out, value);
+		rp_out_char(out, '}');
+	}
+}
+
+/* Write the elements of an array, or the members of a struct. */
+static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys,
+		       unsigned int depth)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	bool is_first = true;
+
+	rp_out_text(out, has_keys ? "{\"kvlistValue\":{\"values\":[" :
+				    "{\"arrayValue\":{\"values\":[");
+	while (depth < DEPTH_MAX && rp_fields_next(fields, &value) == 1) {
+		if (!is_first)
+			rp_out_char(out, ',');
+		is_first = false;
+		if (has_keys)
+			begin_attribute(out, out->used, "", value.name);
+		put_value(out, &value, depth);
+		if (has_keys)
+			rp_out_char(out, '}');
+	}
+	rp_out_text(out, "]}}");
+}
+
+void rp_otlp_text(struct rp_format_out *out, size_t begin, const char *key, const char *text)
+{
+	begin_attribute(out, begin, "", key);
+	put_string(out, text);
+	rp_out_char(out, '}');
+}
+
+void rp_otlp_i64(struct rp_format_out *out, size_t begin, const char *key, int64_t number)
+{
+	begin_attribute(out, begin, "", key);
+	put_i64(out, number);
+	rp_out_char(out, '}');
+}
+
+void rp_otlp_true(struct rp_format_out *out, size_t begin, const char *key)
+{
+	begin_attribute(out, begin, "", key);
+	rp_out_text(out, "{\"boolValue\":true}}");
+}
+
+void rp_otlp_guid(struct rp_format_out *out, size_t begin, const char *key,
+		  const struct rp_guid *guid)
+{
+	static const struct rp_guid none;
+
+	if (!memcmp(guid, &none, sizeof(none)))
+		return;
+	begin_attribute(out, begin, "", key);
+	rp_out_text(out, "{\"stringValue\":");
+	rp_json_out_guid(out, guid);
+	rp_out_text(out, "}}");
+}
+
+static bool has_field(const struct rp_reader_type *type, const char *name)
+{
+	for (uint32_t i = 0; type && i < type->field_count; i++) {
+		if (!strcmp(type->fields[i].name, name))
+			return true;
+	}
+	return false;
+}
+
+static void put_labels(struct rp_format_out *out, size_t begin,
+		       const struct rp_reader_event *event)
+{
+	for (uint32_t i = 0; i < event->label_count; i++) {
+		const struct rp_reader_label *label = &event->labels[i];
+
+		begin_attribute(out, begin, "label.", label->key);
+		if (label->text)
+			put_string(out, label->text);
+		else
+			put_i64(out, label->number);
+		rp_out_char(out, '}');
+	}
+}
+
+void rp_otlp_fields(struct rp_format_out *out, size_t begin, const struct rp_reader_event *event,
+		    const struct rp_reader_type *taken)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	struct rp_fields fields;
+	int ret;
+
+	rp_reader_get_fields(event, &fields);
+	while ((ret = rp_fields_next(&fields, &value)) == 1) {
+		begin_attribute(out, begin, has_field(taken, value.name) ? "stop." : "",
+				value.name);
+		put_value(out, &value, 0);
+		rp_out_char(out, '}');
+	}
+	if (ret < 0)
+		rp_otlp_true(out, begin, "ringpipe.truncated");
+	put_labels(out, begin, event);
+}
