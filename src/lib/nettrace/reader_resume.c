@@ -357,10 +357,14 @@ static bool is_cut_right(struct rp_reader *reader, const struct found_block *fou
 {
 	const size_t left = reader->source.end - reader->source.start;
 	struct rp_block_check *check = &reader->resume.check;
+	const uint8_t *end = bytes_at(reader, left);
 	bool is_right;
 
 	if (found->kind != RP_BLOCK_EVENT || found->bytes <= left || found->header >= left)
 		return true;
+	/* With the end of a stream of V4 at its end, bytes are missing before that. */
+	if (!reader->layout.has_labels && end[-1] == RP_TAG_NULL && end[-2] == RP_TAG_END)
+		return false;
 	check->is_known = rp_reader_knows;
 	is_right = rp_block_check_cut(check, rp_cursor_over(bytes_at(reader, found->header),
 							    left - found->header));
