@@ -15,7 +15,8 @@ class Trace:
 
     def __init__(self, pid=4242, ticks_per_second=1_000_000_000, start_ticks=1_000_000,
                  pointer_bytes=8):
-        self.bytes = b"Nettrace" + self._text("!FastSerialization.1")
+        # A bytearray grows without a copy of what it has.
+        self.bytes = bytearray(b"Nettrace" + self._text("!FastSerialization.1"))
         self.start_ticks = start_ticks
         self.pointer_bytes = pointer_bytes
         self.sequence = {}
@@ -101,7 +102,7 @@ class Trace:
 
     def end(self):
         self.bytes += b"\1"
-        return self.bytes
+        return bytes(self.bytes)
 
 
 def uleb(value):

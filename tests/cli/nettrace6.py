@@ -59,7 +59,8 @@ class Trace:
     def __init__(self, pairs=(("HardwareThreadCount", "4"), ("ProcessId", "4242")),
                  ticks_per_second=1_000_000_000, start_ticks=1_000_000, minor=0):
         self.start_ticks = start_ticks
-        self.bytes = b"Nettrace" + struct.pack("<3I", 0, 6, minor)
+        # A bytearray grows without a copy of what it has.
+        self.bytes = bytearray(b"Nettrace" + struct.pack("<3I", 0, 6, minor))
         payload = struct.pack("<8H", 2026, 11, 6, 21, 1, 2, 3, 4)
         payload += struct.pack("<qqII", start_ticks, ticks_per_second, 8, len(pairs))
         payload += b"".join(text(key) + text(value) for key, value in pairs)
@@ -110,7 +111,7 @@ class Trace:
     def events(self, *rows, compressed=True):
         """Rows: dict(id, number, thread, capture, cpu, stack, labels, ns, payload)."""
         times = [self.start_ticks + given.get("ns", 0) for given in rows]
-        out = struct.pack("<HHqq", 20, 1 if compressed else 0, min(times), max(times))
+        out = bytearray(struct.pack("<HHqq", 20, 1 if compressed else 0, min(times), max(times)))
         last = dict(id=0, number=0, thread=0, capture=0, cpu=0, stack=0, labels=0, ticks=0, size=0)
         for given in rows:
             now = dict(last, number=last["number"] + 1)
@@ -161,7 +162,7 @@ class Trace:
 
     def end(self):
         self.block(END, b"")
-        return self.bytes
+        return bytes(self.bytes)
 
 
 ALL_FIELDS = (

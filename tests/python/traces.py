@@ -140,14 +140,14 @@ def long_trace(blocks, numbers):
     """Yield the parts of a trace: blocks of orders with these numbers, and the end."""
     trace = v4.Trace()
     trace.define(1, "Shop", "OrderPlaced", 5, [("order_id", v4.U64), ("customer", v4.STRING)])
-    yield trace.bytes
+    yield bytes(trace.bytes)
     offset = len(trace.bytes)
     payloads = [v4.order(number, "Ada") for number in numbers]
     for _ in range(blocks):
         # Padding depends on the place in the file.
-        trace.bytes = bytes(offset % 4)
+        trace.bytes = bytearray(offset % 4)
         trace.events(1, payloads)
-        part = trace.bytes[offset % 4:]
+        part = bytes(trace.bytes[offset % 4:])
         offset += len(part)
         yield part
     yield b"\1"
