@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """ringpipe record under bad conditions: files that vanish, strange names, many mappings and
 processes, a recorder that does not run for a while, two recorders."""
+import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,7 +14,8 @@ import sys
 import record_case
 from merge_test import Reader
 from oracle import Bytes
-from record_case import HOST, PATIENCE, TOOL, WAITS_HOST, Case, drive, events_of, functions
+from record_case import (HOST, PATIENCE, TOOL, WAITS_HOST, Case, drive, events_of, functions,
+                         lacks_bpf)
 
 # Maps a page of this file so often, as executable, each with a gap before the next.
 MANY_MAPPINGS = """
@@ -131,6 +134,29 @@ class Recorders(Case):
         losses = [event["fields"] for event in events if event["event"] == "Loss"]
         self.assertEqual({loss["reason"] for loss in losses}, {"ring of perf_events full"})
         self.assertEqual(losses[-1]["lost"], summary["events_lost"])
+
+    def test_programs_that_never_pause_neither_fill_the_memory_nor_prevent_the_end(self):
+        touch = """
+import mmap
+while True:
+    memory = mmap.mmap(-1, 4096 * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    for page in range(4096):
+        memory[page * 4096] = 1
+    memory.close()
+"""
+        with contextlib.ExitStack() as programs:
+            for _ in range(2 * os.cpu_count()):
+                programs.enter_context(drive.running([sys.executable, "-c", touch]))
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            done = self.record("--providers", "none", "--kernel", "faults", "--off-cpu", "0",
+                               "--buffer", "64", "-d", "4")
+            # The rings and the queue have 96 MB; the rest is for processes and names.
+            largest_kb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        if lacks_bpf(done.stderr):
+            self.skipTest(done.stderr)
+        if os.environ["SANITIZERS"] == "none":
+            self.assertLess(largest_kb, max(before, 500_000))
 
     def test_two_recorders_have_the_same_processes(self):
         other = self.trace + ".2"

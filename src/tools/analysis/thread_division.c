@@ -36,6 +36,30 @@ static struct rp_time_record *records_after(struct rp_thread_interval *interval,
 	return *ret_count ? &interval->records[*at] : NULL;
 }
 
+/*
+ * Cut the sorted records of a kind so that they do not overlap: what a record shares with those
+ * before it belongs to these. A thread does one thing at a time, but a span of another process may
+ * contain many others, and a damaged trace anything. Without overlaps, a piece sees only the few
+ * records of its own time. Return: the number of records that remain, at the start of the array.
+ */
+static size_t cut_overlaps(struct rp_time_record *records, size_t count)
+{
+	int64_t latest_ns = INT64_MIN;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct rp_time_record record = records[i];
+
+		if (record.to_ns < latest_ns)
+			continue;
+		if (record.from_ns < latest_ns)
+			record.from_ns = latest_ns;
+		latest_ns = record.to_ns;
+		records[kept++] = record;
+	}
+	return kept;
+}
+
 static void sort_records(struct rp_thread_interval *interval)
 {
 	size_t at = 0;
@@ -48,6 +72,11 @@ static void sort_records(struct rp_thread_interval *interval)
 		while (at < interval->record_count && interval->records[at].kind == kind)
 			at++;
 		interval->next_end[kind] = at;
+		/* A thread may have several requests to disks. divide() clips the waits. */
+		if (kind != KIND_WAIT && kind != KIND_BLOCK)
+			interval->next_end[kind] = interval->next[kind] +
+				cut_overlaps(interval->records + interval->next[kind],
+					     at - interval->next[kind]);
 	}
 }
 
@@ -130,6 +159,9 @@ static int add_running(struct rp_thread_interval *interval, int64_t from_ns, int
 			  add_outside_calls);
 }
 
+/* A thread has far fewer requests at a time. Limits the time that a damaged trace takes. */
+#define OVERLAPS_MAX 4096u
+
 /* Return: the record of the kind that overlaps most of the wait; NULL: none. */
 static const struct rp_time_record *find_overlap(struct rp_thread_interval *interval,
 						 enum record_kind kind,
@@ -140,6 +172,7 @@ static const struct rp_time_record *find_overlap(struct rp_thread_interval *inte
 	const struct rp_time_record *best = NULL;
 	int64_t most_ns = 0;
 
+	count = count < OVERLAPS_MAX ? count : OVERLAPS_MAX;
 	for (; count > 0 && record->from_ns < piece->to_ns; record++, count--) {
 		const int64_t from = record->from_ns > piece->from_ns ? record->from_ns :
 									piece->from_ns;

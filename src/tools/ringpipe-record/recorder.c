@@ -164,11 +164,18 @@ void rp_recorder_destroy(struct rp_recorder *recorder)
 	free(recorder);
 }
 
+/*
+ * A busy machine may fill the ring faster than a drain empties it, so a full queue ends the drain.
+ * The kernel then counts what finds no space in the ring. Return: 0; 1: the queue is full; -ENOMEM.
+ */
 static int queue_wait(void *user, const struct rp_wait_record *record)
 {
 	struct rp_recorder *recorder = user;
+	const int ret = rp_wait_queue_add(&recorder->wait_queue, record);
 
-	return rp_wait_queue_add(&recorder->wait_queue, record);
+	if (ret < 0 || recorder->is_ending)
+		return ret;
+	return recorder->wait_queue.bytes >= recorder->queue_bytes_max;
 }
 
 /*
@@ -210,6 +217,7 @@ static int start_waits(struct rp_recorder *recorder)
 
 	if (options.without_waits && !options.groups)
 		return 0;
+	recorder->queue_bytes_max = options.ring_bytes;
 	ret = rp_waits_start(&options, queue_wait, recorder, &recorder->waits);
 	return ret == 0 || ret == -ENOMEM ? ret : start_switch_waits(recorder, &options, ret);
 }
@@ -414,7 +422,7 @@ static int drain(struct rp_recorder *recorder, uint64_t limit_ns)
 
 	if (ret == 0 && recorder->switch_waits)
 		ret = rp_switch_waits_drain(recorder->switch_waits, limit_ns == UINT64_MAX);
-	if (ret == 0)
+	if (ret >= 0)
 		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
 	return ret ? ret : rp_recorder_take_waits(recorder, limit_ns);
 }
@@ -443,6 +451,7 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 		rp_waits_stop(recorder->waits);
 	if (recorder->switch_waits)
 		rp_switch_waits_stop(recorder->switch_waits);
+	recorder->is_ending = true;	/* The rings contain only a rest. */
 	(void)rp_perf_limit(recorder->perf);
 	ret = drain(recorder, UINT64_MAX);
 	if (ret == 0)
