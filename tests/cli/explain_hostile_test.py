@@ -94,7 +94,7 @@ def many_callees(count=30_000):
     trace.define(START, "Shop", "requestStart", 1).define(STOP, "Shop", "requestStop", 2)
     trace.define(WAIT, "Ringpipe-Machine", "Wait", 1, [
         ("duration_ns", v6.U64), ("runnable_ns", v6.U64)])
-    # Of the request; of the long span, which the request caused.
+    # The labels of the request, and those of the long span, which the request caused.
     trace.labels(1, [[(1, guid(1))], [(1, guid(2)), (2, guid(1))]])
     trace.labels(3, [[(1, guid(3 + number)), (2, guid(1))] for number in range(count)])
     last = 1000 * (count + 1)

@@ -99,6 +99,27 @@ def in_one_of_three(test):
     return repeated
 
 
+def without_losses(case, record):
+    """Record up to three times, until the trace of the case lost nothing. Other programs may load
+    the machine so that the kernel drops records. Return what `record` returned."""
+    for _ in range(3):
+        result = record()
+        done = subprocess.run([TOOL, "report", "--format", "json", case.trace],
+                              stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
+        if json.loads(done.stdout)["lost"] == 0:
+            break
+        print(f"the trace has losses: {result}", file=sys.stderr)
+    return result
+
+
+def explain_all(path):
+    """Return the explanations of all requests of the shop."""
+    done = subprocess.run([TOOL, "explain", path, "--span", "Shop-Http/request", "--slowest",
+                           "100000", "--format", "json"], stdout=subprocess.PIPE, check=True,
+                          timeout=10 * PATIENCE)
+    return json.loads(done.stdout)
+
+
 class Case(unittest.TestCase):
     def prepare_again(self):
         with contextlib.suppress(FileNotFoundError):
