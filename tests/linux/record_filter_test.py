@@ -2,7 +2,9 @@
 """ringpipe record of the processes of a user or a cgroup."""
 import collections
 import contextlib
+import json
 import os
+import shlex
 import subprocess
 import time
 
@@ -13,6 +15,7 @@ from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, 
                          WITHOUT_LEAKS, Case, ask, drive, events_of, functions)
 
 PROVIDERS = ",".join(drive.PROVIDERS)
+APART = ["unshare", "--time", "--monotonic", "100000", "--boottime", "200000", "--fork"]
 
 
 @contextlib.contextmanager
@@ -162,11 +165,36 @@ class Clocks(Case):
                                     "innermost" in functions(event))
         self.assertEqual([found[0], found[1]], hosts)
 
-    def test_events_of_a_time_namespace_have_the_times_of_the_machine(self):
-        apart = f"unshare --time --monotonic 100000 --fork '{BRIEF_HOST}'"
-        if subprocess.run(apart.replace(f"'{BRIEF_HOST}'", "true"), shell=True,
-                          stderr=subprocess.DEVNULL, check=False).returncode:
+    def require_time_namespaces(self):
+        if subprocess.run([*APART, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
             self.skipTest("the kernel has no time namespaces")
+
+    def test_a_recorder_in_a_time_namespace_records_the_times_of_the_machine(self):
+        self.require_time_namespaces()
+        before = time.monotonic_ns()
+        done = subprocess.run([*APART, TOOL, "record", "-o", self.trace, "--providers",
+                               "Test-Brief", "--", "sh", "-ec", f"'{BRIEF_HOST}'; sleep 0.1"],
+                              text=True, stderr=subprocess.PIPE, timeout=PATIENCE, check=True)
+        after = time.monotonic_ns()
+        events = events_of(self.trace)[0]
+        self.assertEqual(len([event for event in events if event["provider"] == "Test-Brief"]), 10)
+        for event in events:
+            if event["event"] == "ClockReading":
+                self.assertLess(before, event["fields"]["monotonic_ns"])
+                self.assertLess(event["fields"]["monotonic_ns"], after)
+                ahead = event["fields"]["boottime_ns"] - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+                self.assertLess(abs(ahead), 10 * (after - before))
+        report = json.loads(subprocess.run([TOOL, "report", "--format", "json", self.trace],
+                                           stdout=subprocess.PIPE, check=True,
+                                           timeout=PATIENCE).stdout)
+        self.assertLess(report["duration_ns"], after - before)
+        self.assertIn("sleep", {event["process_name"] for event in events
+                                if event["event"] == "cswitch"})
+        self.assertNotIn("too late", done.stderr)
+
+    def test_events_of_a_time_namespace_have_the_times_of_the_machine(self):
+        self.require_time_namespaces()
+        apart = f"{shlex.join(APART)} '{BRIEF_HOST}'"
         done = self.record("--providers", "Test-Brief", "--", "sh", "-ec",
                            f"'{BRIEF_HOST}'; {apart}; '{BRIEF_HOST}'")
         processes = [event["process"] for event in events_of(self.trace)[0]

@@ -486,7 +486,7 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 {
 	struct rp_tree tree = {
 		.plan = plan, .output = output, .start_ms = rp_now_ms(), .sockets_fd = -1,
-		.clock_offset_ns = rp_time_namespace_offset(getpid()),
+		.clock_offset_ns = plan->machine ? 0 : rp_time_namespace_offset(getpid()),
 	};
 	struct rp_proc process;
 

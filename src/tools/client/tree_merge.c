@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
+#include "tools/client/machine_time.h"
 
 #define MERGE_MS 250
 #define HOLD_NS 2000000000u
@@ -111,7 +111,7 @@ void rp_tree_merge_pass(struct rp_tree *tree)
 		if (member->is_part && member->status_fd < 0 && !member->source.is_complete)
 			complete_part(member, false);
 	}
-	ret = rp_trace_merge_pass(tree->merge, rp_clock_monotonic_ns() - HOLD_NS);
+	ret = rp_trace_merge_pass(tree->merge, rp_machine_time_ns() - HOLD_NS);
 	if (ret < 0)
 		tree->error = ret;
 	cpu_ns = process_cpu_ns(getpid()) + children_cpu_ns();

@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/utf.h"
 #include "host/identity.h"
 #include "host/uleb.h"
 #include "nettrace/encoder.h"
 #include "nettrace/format.h"
+#include "tools/client/machine_time.h"
 #include "tools/trace/machine_events.h"
 
 #define PAYLOAD_BYTES (2u * PATH_MAX + 2048u)
@@ -63,7 +63,7 @@ int rp_record_trace_create(struct rp_output *output, uint32_t frequency_hz,
 	struct rp_record_trace *trace = calloc(1, sizeof(*trace));
 	struct timespec utc;
 	struct rp_encoder_info info = {
-		.start_ns = rp_clock_monotonic_ns(),
+		.start_ns = rp_machine_time_ns(),
 		.process_id = (uint32_t)getpid(),
 		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
 		.sample_interval_ns = 1000000000u / frequency_hz,

@@ -22,7 +22,7 @@
 
 #include "base/array.h"
 #include "base/atomic.h"
-#include "base/clock.h"
+#include "tools/client/machine_time.h"
 #include "tools/ringpipe-record/perf_record.h"
 
 #define RECORD_BYTES_MAX (64u << 10)
@@ -232,7 +232,7 @@ int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_per
 		return ret;
 	}
 	perf->stats.processors = perf->ring_count;
-	perf->looked_ns = rp_clock_monotonic_ns();
+	perf->looked_ns = rp_machine_time_ns();
 	*ret_perf = perf;
 	return 0;
 }
@@ -308,7 +308,7 @@ uint64_t rp_perf_limit(struct rp_perf *perf)
 {
 	uint64_t limit_ns = perf->looked_ns;
 
-	perf->looked_ns = rp_clock_monotonic_ns();
+	perf->looked_ns = rp_machine_time_ns();
 	for (uint32_t i = 0; i < perf->ring_count; i++) {
 		struct ring *ring = &perf->rings[i];
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/clock.h"
+#include "tools/client/machine_time.h"
 #include "tools/client/proc.h"
 
 /* Above all thread ids of Linux: what the trace adds to the id of a second life. */
@@ -107,7 +107,7 @@ static struct rp_machine_process *add_process(struct rp_process_table *table, pi
 	}
 	process->pid = process->inner_pid = pid;
 	process->matches = -ESRCH;
-	process->since_ns = rp_clock_monotonic_ns();
+	process->since_ns = rp_machine_time_ns();
 	table->processes[table->process_count++] = process;
 	slot->index = table->process_count & 0x3fffffff;
 	return process;

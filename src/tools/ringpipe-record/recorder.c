@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "tools/client/machine_time.h"
 #include "tools/ringpipe-record/stack_walk.h"
 #include "tools/cli/tool.h"
 
@@ -137,7 +137,7 @@ int rp_recorder_create(const struct rp_recorder_options *options,
 	if (!recorder)
 		return -ENOMEM;
 	recorder->options = *options;
-	recorder->clocks.read = clock_gettime;
+	recorder->clocks.read = rp_machine_time_get;
 	ret = create_tables(recorder);
 	if (ret == 0)
 		ret = open_perf(recorder);
@@ -277,7 +277,7 @@ int rp_recorder_start(struct rp_recorder *recorder)
 		ret = start_waits(recorder);
 	if (ret == 0)
 		ret = put_groups(recorder);
-	recorder->named_ns = rp_clock_monotonic_ns();
+	recorder->named_ns = rp_machine_time_ns();
 	return ret;
 }
 
@@ -411,7 +411,7 @@ static int name_functions(struct rp_recorder *recorder)
 {
 	int ret = rp_functions_resolve(recorder->functions, recorder->trace);
 
-	recorder->named_ns = rp_clock_monotonic_ns();
+	recorder->named_ns = rp_machine_time_ns();
 	rp_process_table_forget(recorder->processes);
 	return ret;
 }
@@ -432,7 +432,7 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 	uint64_t limit_ns = rp_perf_limit(recorder->perf), lost = 0;
 	int ret = drain(recorder, limit_ns);
 
-	if (ret == 0 && rp_clock_monotonic_ns() - recorder->named_ns > NAMES_NS)
+	if (ret == 0 && rp_machine_time_ns() - recorder->named_ns > NAMES_NS)
 		ret = name_functions(recorder);
 	if (ret == 0)
 		ret = put_losses(recorder, &lost);
@@ -460,7 +460,7 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 		ret = put_losses(recorder, &lost);
 	if (ret == 0)
 		ret = follow_clocks(recorder, true);
-	return ret ? ret : rp_record_end(recorder->trace, rp_clock_monotonic_ns(), lost);
+	return ret ? ret : rp_record_end(recorder->trace, rp_machine_time_ns(), lost);
 }
 
 const struct rp_images *rp_recorder_images(const struct rp_recorder *recorder)
