@@ -44,7 +44,7 @@ struct rp_tree {
 	struct rp_tree_member **members;
 	size_t count;
 	int signal_fd;
-	int64_t clock_offset_ns;	/* of the trace's clock: this process's or, 0, the machine's */
+	int64_t clock_offset_ns;	/* of the trace's clock; 0: it is the machine's */
 	int64_t start_ms;
 	bool is_running;		/* the processes that existed before are known */
 	int64_t next_scan_ms;		/* of all processes */
