@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-#include "tools/analysis/trace_symbols.h"
+#include "tools/trace/trace_symbols.h"
 #include "tools/trace/system_event.h"
 
 struct writer {

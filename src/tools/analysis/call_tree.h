@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/analysis/text_pool.h"
+#include "tools/trace/text_pool.h"
 
 #define RP_CALL_DEPTH_MAX 1024u
 #define RP_CALL_NODES_MAX (1u << 20)

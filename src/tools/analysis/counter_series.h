@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/analysis/text_pool.h"
+#include "tools/trace/text_pool.h"
 #include "tools/trace/counter_sample.h"
 
 #define RP_COUNTER_SERIES_MAX 20000u

@@ -15,7 +15,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/call_tree.h"
-#include "tools/analysis/trace_symbols.h"
+#include "tools/trace/trace_symbols.h"
 
 /* The groups of a profile's call tree. A group without a thread or process has 0 for it. */
 enum rp_profile_by {

@@ -19,7 +19,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/trace_spans.h"
-#include "tools/analysis/trace_symbols.h"
+#include "tools/trace/trace_symbols.h"
 #include "tools/analysis/wait_cause.h"
 
 /* The groups of records that `ringpipe record --kernel` selects. */

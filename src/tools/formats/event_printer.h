@@ -13,11 +13,11 @@
 
 #include <ringpipe/reader.h>
 
-#include "tools/analysis/trace_symbols.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
 #include "tools/formats/format_out.h"
 #include "tools/trace/event_expression.h"
+#include "tools/trace/trace_symbols.h"
 
 /* The names of a type in the output format. */
 struct rp_printed_type {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tools/analysis/counter_series.h"
-#include "tools/analysis/trace_symbols.h"
+#include "tools/trace/trace_symbols.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/sparkline.h"

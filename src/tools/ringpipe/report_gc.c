@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tools/analysis/gc_pauses.h"
-#include "tools/analysis/trace_symbols.h"
+#include "tools/trace/trace_symbols.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/rows.h"
 

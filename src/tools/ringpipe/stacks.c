@@ -15,7 +15,7 @@
 #include <ringpipe/reader.h>
 
 #include "base/array.h"
-#include "tools/analysis/trace_symbols.h"
+#include "tools/trace/trace_symbols.h"
 #include "tools/cli/json.h"
 #include "tools/client/proc.h"
 #include "tools/client/recording.h"

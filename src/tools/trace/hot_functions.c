@@ -7,12 +7,10 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/cursor.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/json.h"
 #include "tools/cli/rows.h"
 #include "tools/trace/stack_frame.h"
-#include "tools/trace/system_event.h"
 
 #define CPU_SAMPLE 1u			/* id in Universal.Events */
 
@@ -38,14 +36,6 @@ static int compare_hits(const void *left, const void *right)
 	return order ? order : compare_numbers(a->address, b->address);
 }
 
-static int compare_symbols(const void *left, const void *right)
-{
-	const struct rp_hot_symbol *a = left, *b = right;
-	int order = compare_numbers(a->process, b->process);
-
-	return order ? order : compare_numbers(a->start, b->start);
-}
-
 static void merge_hits(struct rp_hot_functions *hot)
 {
 	size_t kept = 0;
@@ -53,10 +43,16 @@ static void merge_hits(struct rp_hot_functions *hot)
 	if (hot->hit_count)
 		qsort(hot->hits, hot->hit_count, sizeof(*hot->hits), compare_hits);
 	for (size_t i = 0; i < hot->hit_count; i++) {
-		if (kept && compare_hits(&hot->hits[kept - 1], &hot->hits[i]) == 0)
-			hot->hits[kept - 1].samples += hot->hits[i].samples;
-		else
-			hot->hits[kept++] = hot->hits[i];
+		struct rp_hot_hit *last = &hot->hits[kept - (kept > 0)];
+		const struct rp_hot_hit *hit = &hot->hits[i];
+
+		if (!kept || compare_hits(last, hit) != 0) {
+			hot->hits[kept++] = *hit;
+			continue;
+		}
+		last->samples += hit->samples;
+		if (hit->time_ns > last->time_ns)
+			last->time_ns = hit->time_ns;
 	}
 	hot->hit_count = hot->merged = kept;
 }
@@ -108,50 +104,10 @@ static int take_sample(struct rp_hot_functions *hot, const struct rp_reader_even
 	hot->hits = grown;
 	grown[hot->hit_count++] = (struct rp_hot_hit){
 		.process = event->process, .address = choose_address(hot, event), .samples = 1,
+		.time_ns = event->time_ns,
 	};
 	process->samples++;
 	hot->samples++;
-	return 0;
-}
-
-/* Take the name of a process. If the process executes another program, it gets a new name. */
-static int take_name(struct rp_hot_functions *hot, const struct rp_reader_event *event)
-{
-	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
-	struct rp_hot_process *process = find_process(hot, event->process);
-	char *name;
-
-	if (!process)
-		return -ENOMEM;
-	(void)rp_system_take_number(&cursor);
-	name = rp_system_take_text(&cursor);
-	if (!name)
-		return 0;
-	free(process->name);
-	process->name = name;
-	return 0;
-}
-
-static int take_symbol(struct rp_hot_functions *hot, const struct rp_reader_event *event)
-{
-	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
-	struct rp_hot_symbol *grown, symbol = { .process = event->process };
-
-	(void)rp_system_take_number(&cursor);
-	(void)rp_system_take_number(&cursor);
-	symbol.start = rp_system_take_number(&cursor);
-	symbol.last = rp_system_take_number(&cursor);
-	symbol.name = rp_system_take_text(&cursor);
-	if (!symbol.name)
-		return 0;
-	grown = rp_array_reserve(hot->symbols, hot->symbol_count, &hot->symbol_capacity, 1,
-				 sizeof(*grown));
-	if (!grown) {
-		free(symbol.name);
-		return -ENOMEM;
-	}
-	hot->symbols = grown;
-	grown[hot->symbol_count++] = symbol;
 	return 0;
 }
 
@@ -162,36 +118,9 @@ bool rp_hot_functions_is_sample(const struct rp_reader_type *type)
 
 int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_event *event)
 {
-	const struct rp_reader_type *type = event->type;
-
-	if (!event->payload_bytes)
-		return 0;
-	if (strcmp(type->provider, "Universal.Events") == 0)
-		return type->id == CPU_SAMPLE && event->frame_count ? take_sample(hot, event) : 0;
-	if (type->id == RP_SYSTEM_EXISTING_PROCESS || type->id == RP_SYSTEM_PROCESS_CREATE)
-		return take_name(hot, event);
-	return type->id == RP_SYSTEM_FUNCTION ? take_symbol(hot, event) : 0;
-}
-
-static const char *find_name(const struct rp_hot_functions *hot, const struct rp_hot_hit *hit)
-{
-	size_t low = 0, high = hot->symbol_count;
-
-	/* The last symbol that starts at the address or before. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct rp_hot_symbol *symbol = &hot->symbols[middle];
-
-		if (symbol->process < hit->process ||
-		    (symbol->process == hit->process && symbol->start <= hit->address))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || hot->symbols[low - 1].process != hit->process ||
-	    hot->symbols[low - 1].last < hit->address)
-		return NULL;
-	return hot->symbols[low - 1].name;
+	if (rp_hot_functions_is_sample(event->type))
+		return event->frame_count ? take_sample(hot, event) : 0;
+	return rp_symbols_take(&hot->symbols, event);
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -236,16 +165,23 @@ struct rp_hot_function *rp_hot_functions_rows(struct rp_hot_functions *hot, size
 	*ret_count = 0;
 	merge_hits(hot);
 	rows = hot->hit_count ? calloc(hot->hit_count, sizeof(*rows)) : NULL;
-	if (!rows)
+	if (!rows || rp_symbols_sort(&hot->symbols) < 0) {
+		free(rows);
 		return NULL;
-	if (hot->symbol_count)
-		qsort(hot->symbols, hot->symbol_count, sizeof(*hot->symbols), compare_symbols);
-	for (size_t i = 0; i < hot->hit_count; i++)
+	}
+	for (size_t i = 0; i < hot->process_count; i++)
+		hot->processes[i].name = rp_symbols_process(&hot->symbols,
+							    hot->processes[i].process, INT64_MAX);
+	for (size_t i = 0; i < hot->hit_count; i++) {
+		const struct rp_hot_hit *hit = &hot->hits[i];
+		struct rp_symbol symbol;
+
+		rp_symbols_find(&hot->symbols, hit->process, hit->time_ns, hit->address, &symbol);
 		rows[i] = (struct rp_hot_function){
-			.process = find_process(hot, hot->hits[i].process),
-			.name = find_name(hot, &hot->hits[i]),
-			.samples = hot->hits[i].samples,
+			.process = find_process(hot, hit->process), .name = symbol.function,
+			.samples = hit->samples,
 		};
+	}
 	*ret_count = merge_rows(rows, hot->hit_count);
 	qsort(rows, *ret_count, sizeof(*rows), compare_rows);
 	return rows;
@@ -319,11 +255,7 @@ struct json_object *rp_hot_functions_to_json(struct rp_hot_functions *hot)
 
 void rp_hot_functions_fini(struct rp_hot_functions *hot)
 {
-	for (size_t i = 0; i < hot->symbol_count; i++)
-		free(hot->symbols[i].name);
-	for (size_t i = 0; i < hot->process_count; i++)
-		free(hot->processes[i].name);
-	free(hot->symbols);
+	rp_symbols_fini(&hot->symbols);
 	free(hot->processes);
 	free(hot->hits);
 	memset(hot, 0, sizeof(*hot));

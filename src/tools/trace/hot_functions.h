@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the functions in which processes spend processor time. It counts the samples of a trace,
- * which are events `cpu` of the provider Universal.Events. The names of processes and functions
- * come from events of the provider Universal.System.
+ * which are events `cpu` of the provider Universal.Events. The file trace_symbols.h describes how
+ * processes and functions get their names.
  *
  * A sample counts for the innermost function in user space of its stack, even if the thread was in
  * the kernel at that moment. If the stack has frames of the kernel only, the sample counts for the
@@ -18,19 +18,17 @@
 #include <json.h>
 #include <ringpipe/reader.h>
 
+#include "tools/trace/trace_symbols.h"
+
 struct rp_hot_hit {
 	uint64_t process, address;
 	uint64_t samples;
-};
-
-struct rp_hot_symbol {
-	uint64_t process, start, last;	/* last: its last address */
-	char *name;
+	int64_t time_ns;		/* of the last sample */
 };
 
 struct rp_hot_process {
 	uint64_t process;
-	char *name;
+	const char *name;		/* NULL: unknown; of the rows only */
 	uint64_t samples;
 };
 
@@ -41,8 +39,7 @@ struct rp_hot_functions {
 	struct rp_hot_hit *hits;
 	size_t hit_count, hit_capacity;
 	size_t merged;			/* the first hits: sorted, and no address twice */
-	struct rp_hot_symbol *symbols;
-	size_t symbol_count, symbol_capacity;
+	struct rp_symbols symbols;
 	struct rp_hot_process *processes;
 	size_t process_count, process_capacity;
 };

@@ -20,7 +20,7 @@
 
 #include <ringpipe/reader.h>
 
-#include "tools/analysis/text_pool.h"
+#include "tools/trace/text_pool.h"
 #include "tools/trace/processes.h"
 
 #define RP_SYMBOLS_MAX (4u << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/analysis/trace_symbols.h"
+#include "tools/trace/trace_symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>

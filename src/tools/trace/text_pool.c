@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/analysis/text_pool.h"
+#include "tools/trace/text_pool.h"
 
 #include <stdlib.h>
 #include <string.h>
