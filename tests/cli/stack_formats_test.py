@@ -11,10 +11,26 @@ import unittest
 
 import nettrace
 from formats_test import message
-from profile_test import Machine, program, stack_of
+from profile_test import SYSTEM, Machine, program, stack_of
 from tool import ToolTest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def files_trace(*files):
+    """A trace of a process for each (file, build id or None), with a sample in each file."""
+    machine = Machine()
+    for process, (file, build_id) in enumerate(files, 10):
+        machine.name(process, "shop")
+        if build_id:
+            text = json.dumps({"type": "ELF", "build_id": build_id})
+            machine.event(SYSTEM + nettrace.METADATA, process, process, nettrace.uleb(process) +
+                          nettrace.counted(text) + nettrace.counted(""))
+        machine.event(SYSTEM + nettrace.MAPPING, process, process,
+                      nettrace.mapping(process, 0x1000, 0x9000, file, 0,
+                                       process if build_id else 0))
+        machine.sample(process, process, [0x1010])
+    return machine.end()
 
 
 class StackFormats(ToolTest):
@@ -66,15 +82,27 @@ class StackFormats(ToolTest):
                                  for thread in (7, 8, 9)})
         self.assertIn({"name": "a", "file": "/bin/shop"}, frames)
 
-    def test_pprof_has_the_stacks_with_process_and_thread(self):
+    def pprof(self, trace):
         if not shutil.which("protoc"):
             self.skipTest("protoc is missing")
-        trace, samples = self.random_samples()
         done = subprocess.run(["protoc", "-I", HERE, "--decode=perftools.profiles.Profile",
                                os.path.join(HERE, "pprof.proto")],
                               input=self.convert("pprof", trace)[0], check=True,
                               stdout=subprocess.PIPE)
-        profile = message(iter(done.stdout.decode().splitlines()))
+        return message(iter(done.stdout.decode().splitlines()))
+
+    def test_pprof_has_a_mapping_for_each_file_with_its_build_id(self):
+        profile = self.pprof(files_trace(("/bin/a", "4f1a" * 10), ("/lib/b.so", "77" * 20),
+                                         ("/bin/a", "4f1a" * 10), ("/lib/b.so", "78" * 20)))
+        texts = profile["string_table"]
+        found = {texts[row["filename"][0]]: texts[row["build_id"][0]]
+                 for row in profile["mapping"]}
+        self.assertEqual(found, {"/bin/a": "4f1a" * 10, "/lib/b.so": ""})
+        self.assertEqual([row["has_functions"] for row in profile["mapping"]], [[True], [True]])
+
+    def test_pprof_has_the_stacks_with_process_and_thread(self):
+        trace, samples = self.random_samples()
+        profile = self.pprof(trace)
         texts = profile["string_table"]
         self.assertEqual(texts[0], "")
         names = {row["id"][0]: texts[row["name"][0]] for row in profile["function"]}

@@ -14,7 +14,8 @@ import unittest
 import nettrace
 import stack_formats_test
 from formats_test import HOSTILE, message
-from profile_test import SYSTEM, Machine
+from profile_test import Machine
+from stack_formats_test import files_trace
 from tool import ToolTest
 
 PATIENCE = 120
@@ -111,26 +112,9 @@ class Pprof(ToolTest):
         self.assertEqual(found, expected)
         self.assertIn(f"of {len(samples)} total", out)
 
-    @staticmethod
-    def program(*files):
-        """A machine with a process for each (file, build id or None), with a sample in each."""
-        machine = Machine()
-        for process, (file, build_id) in enumerate(files, 10):
-            machine.name(process, "shop")
-            if build_id:
-                text = json.dumps({"type": "ELF", "build_id": build_id})
-                machine.event(SYSTEM + nettrace.METADATA, process, process,
-                              nettrace.uleb(process) + nettrace.counted(text) +
-                              nettrace.counted(""))
-            machine.event(SYSTEM + nettrace.MAPPING, process, process,
-                          nettrace.mapping(process, 0x1000, 0x9000, file, 0,
-                                           process if build_id else 0))
-            machine.sample(process, process, [0x1010])
-        return machine.end()
-
     def test_a_mapping_has_the_build_id_of_its_file(self):
-        raw = self.raw(self.program(("/bin/a", "4f1a" * 10), ("/lib/b.so", "77" * 20),
-                                    ("/lib/c.so", None)))
+        raw = self.raw(files_trace(("/bin/a", "4f1a" * 10), ("/lib/b.so", "77" * 20),
+                                   ("/lib/c.so", None)))
         self.assertEqual(sorted(raw.mappings.values()),
                          [("/bin/a", "4f1a" * 10), ("/lib/b.so", "77" * 20), ("/lib/c.so", "")])
         self.assertEqual({raw.functions[number]: raw.mappings[mapping][0]
@@ -138,7 +122,7 @@ class Pprof(ToolTest):
                          {"[a]": "/bin/a", "[b.so]": "/lib/b.so", "[c.so]": "/lib/c.so"})
 
     def test_a_file_that_was_replaced_has_no_build_id(self):
-        raw = self.raw(self.program(("/bin/a", "4f1a" * 10), ("/bin/a", "77" * 20)))
+        raw = self.raw(files_trace(("/bin/a", "4f1a" * 10), ("/bin/a", "77" * 20)))
         self.assertEqual(raw.mappings, {1: ("/bin/a", "")})
 
     @unittest.skipUnless(shutil.which("protoc"), "protoc is missing")
