@@ -119,6 +119,36 @@ class Gc(ToolTest):
         trace = self.trace().events(HEAPS, [heaps(10, 20, 30, 40)])  # as .NET Core 3 wrote it
         self.assertEqual(self.report(trace.end())[0]["size_last_bytes"], 100)
 
+    def test_pauses_belong_to_the_background_collection_of_their_time_whatever_the_order(self):
+        """The runtime writes the events of its threads in blocks."""
+        trace = self.trace()
+        for block in 0, 1:
+            # In the first block, the thread of background collections comes first.
+            for thread in (9, 7) if block == 0 else (7, 9):
+                for number in range(8 * block, 8 * block + 8):
+                    ns = 10_000 * number
+                    if thread == 7:
+                        self.suspend(trace, ns + 1000)
+                        self.begin(trace, ns + 1001, number, 2, INDUCED, BACKGROUND)
+                        self.restart(trace, ns + 1200)
+                    else:
+                        self.suspend(trace, ns + 3000, thread=9)
+                        self.restart(trace, ns + 3000 + number, thread=9)
+                        trace.events(END, [struct.pack("<IIH", number, 2, 3)], thread=9,
+                                     ns=ns + 4000)
+                        trace.events(HEAPS, [heaps(number, 0, 0, 0)], thread=9 + block,
+                                     ns=ns + 4001)
+        # Earlier than those that were read.
+        trace.events(HEAPS, [heaps(777, 0, 0, 0)], thread=7, ns=4002)
+        end = trace.end()
+        rows = self.report(end, "--slowest", "1000")
+        ours = sorted((row["collection"], row["duration_ns"], row["thread_id"]) for row in rows)
+        self.assertEqual(ours, sorted(
+            [(number, 200, 7) for number in range(16)] +
+            [(number, number, 9) for number in range(16)]))
+        row = self.report(end)[0]
+        self.assertEqual((row["size_last_bytes"], row["size_max_bytes"]), (15, 777))
+
     def test_short_payloads_and_unknown_numbers_are_ignored(self):
         trace = self.trace()
         for kind in (START, END, RESTART, HEAPS, SUSPEND):
@@ -132,7 +162,7 @@ class Gc(ToolTest):
     @unittest.skipUnless(convert_test.RECORDINGS, "RINGPIPE_TEST_DATA has no recordings")
     def test_recordings_of_dotnet_have_the_collections_that_an_independent_reader_finds(self):
         for path in convert_test.RECORDINGS:
-            counts, lengths, sizes = collections.Counter(), [], (0, 0)
+            counts, lengths, sizes = collections.Counter(), [], []
             begun = {}
             with zipfile.ZipFile(path) as archive:
                 data = archive.read(archive.namelist()[0])
@@ -151,7 +181,7 @@ class Gc(ToolTest):
                 elif event["id"] == HEAPS:
                     now = sum(struct.unpack_from("<8Q", payload)[::2])
                     now += struct.unpack_from("<Q", payload, 94)[0] if len(payload) > 94 else 0
-                    sizes = now, max(now, sizes[1])
+                    sizes.append((event["time"], now))
             rows = {row["generation"]: row for row in self.report(data)}
             if not counts:
                 self.assertEqual(rows, {})
@@ -160,7 +190,8 @@ class Gc(ToolTest):
                              {key: counts[key] for key in "012"})
             row = rows["all"]
             self.assertEqual((row["pauses"], row["size_last_bytes"], row["size_max_bytes"]),
-                             (len(lengths), *sizes))
+                             (len(lengths), max(sizes, default=(0, 0))[1],
+                              max((size for _, size in sizes), default=0)))
             for key, value in (("max_ns", max(lengths)), ("total_ns", sum(lengths))):
                 self.assertAlmostEqual(row[key] * trace.rate / 1e9 / value, 1, delta=1e-4)
 

@@ -167,7 +167,8 @@ static void take_start(struct rp_gc_pauses *pauses, const struct rp_reader_event
 	if (open)
 		open->collection = collection;
 	if (type == RP_GC_BACKGROUND)
-		process->background = collection;
+		process->backgrounds[process->background_count++ % RP_GC_WAITING_MAX] =
+			(struct rp_gc_background){ collection, event->time_ns, INT64_MAX };
 }
 
 static void take_end(const struct rp_reader_event *event, struct rp_gc_process *process)
@@ -175,8 +176,14 @@ static void take_end(const struct rp_reader_event *event, struct rp_gc_process *
 	struct rp_cursor payload = rp_cursor_over(event->payload, event->payload_bytes);
 	uint32_t number;
 
-	if (rp_cursor_u32(&payload, &number) == 0 && process->background.number == number)
-		process->background.is_known = false;
+	if (rp_cursor_u32(&payload, &number))
+		return;
+	for (size_t i = 0; i < RP_GC_WAITING_MAX; i++) {
+		struct rp_gc_background *background = &process->backgrounds[i];
+
+		if (background->collection.is_known && background->collection.number == number)
+			background->end_ns = event->time_ns;
+	}
 }
 
 static void take_heaps(const struct rp_reader_event *event, struct rp_gc_process *process)
@@ -195,9 +202,12 @@ static void take_heaps(const struct rp_reader_event *event, struct rp_gc_process
 			sizes[i] = 0;
 		}
 	}
+	if (!process->heap_count || event->time_ns >= process->heap_ns) {
+		memcpy(process->heap_last, sizes, sizeof(sizes));
+		process->heap_ns = event->time_ns;
+	}
 	process->heap_count++;
 	for (unsigned int i = 0; i < RP_GC_HEAPS; i++) {
-		process->heap_last[i] = sizes[i];
 		if (sizes[i] > process->heap_max[i])
 			process->heap_max[i] = sizes[i];
 		if (__builtin_add_overflow(total, sizes[i], &total))
@@ -207,13 +217,44 @@ static void take_heaps(const struct rp_reader_event *event, struct rp_gc_process
 		process->total_max = total;
 }
 
+static int add_pause(struct rp_gc_pauses *pauses, struct rp_gc_process *process,
+		     const struct rp_gc_pause *pause)
+{
+	const uint64_t ns = (uint64_t)pause->stop_ns - (uint64_t)pause->start_ns;
+	int ret = rp_latency_add(&process->all.pauses, ns);
+
+	if (ret == 0 && pause->collection.is_known)
+		ret = rp_latency_add(&process->generations[pause->collection.generation].pauses,
+				     ns);
+	return ret ? ret : pauses->visit(pause, pauses->data);
+}
+
+/* Take the pause that has waited longest. */
+static int settle_pause(struct rp_gc_pauses *pauses, struct rp_gc_process *process)
+{
+	struct rp_gc_pause *pause = &process->waiting[process->settled_count++ %
+						      RP_GC_WAITING_MAX];
+	const struct rp_gc_background *latest = NULL;
+
+	for (size_t i = 0; i < RP_GC_WAITING_MAX; i++) {
+		const struct rp_gc_background *background = &process->backgrounds[i];
+
+		if (background->collection.is_known && background->start_ns <= pause->start_ns &&
+		    background->end_ns >= pause->start_ns &&
+		    (!latest || background->start_ns > latest->start_ns))
+			latest = background;
+	}
+	if (latest)
+		pause->collection = latest->collection;
+	return add_pause(pauses, process, pause);
+}
+
 static int take_restart(struct rp_gc_pauses *pauses, const struct rp_reader_event *event,
 			struct rp_gc_process *process)
 {
 	struct open_pause *open = find_open(pauses, event, process->process);
 	struct rp_gc_pause pause;
-	uint64_t ns;
-	int ret;
+	int ret = 0;
 
 	if (!open)
 		return 0;
@@ -221,16 +262,30 @@ static int take_restart(struct rp_gc_pauses *pauses, const struct rp_reader_even
 		.process = process->process, .thread = event->thread,
 		.start_ns = open->start_ns, .stop_ns = event->time_ns > open->start_ns ?
 						       event->time_ns : open->start_ns,
-		.collection = open->collection.is_known ? open->collection : process->background,
+		.collection = open->collection,
 	};
 	tdelete(open, &pauses->open_tree, compare_open);
 	free(open);
 	pauses->open_count--;
-	ns = (uint64_t)pause.stop_ns - (uint64_t)pause.start_ns;
-	ret = rp_latency_add(&process->all.pauses, ns);
-	if (ret == 0 && pause.collection.is_known)
-		ret = rp_latency_add(&process->generations[pause.collection.generation].pauses, ns);
-	return ret ? ret : pauses->visit(&pause, pauses->data);
+	if (pause.collection.is_known)
+		return add_pause(pauses, process, &pause);
+	if (process->waiting_count - process->settled_count == RP_GC_WAITING_MAX)
+		ret = settle_pause(pauses, process);
+	process->waiting[process->waiting_count++ % RP_GC_WAITING_MAX] = pause;
+	return ret;
+}
+
+int rp_gc_pauses_finish(struct rp_gc_pauses *pauses)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < pauses->count; i++) {
+		struct rp_gc_process *process = pauses->processes[i];
+
+		while (ret == 0 && process->settled_count < process->waiting_count)
+			ret = settle_pause(pauses, process);
+	}
+	return ret;
 }
 
 int rp_gc_pauses_take(struct rp_gc_pauses *pauses, const struct rp_reader_event *event,

@@ -4,7 +4,11 @@
  *
  * A pause lasts from the event that begins to suspend the threads for a collection to the event
  * that ends their restart, both of one thread. It belongs to the collection that the thread began
- * meanwhile, or else to the background collection of its process.
+ * meanwhile, or else to the background collection of its process at that time.
+ *
+ * The runtime writes the events of its threads in blocks, so those of different threads are not in
+ * the order of time. A pause whose collection another thread began therefore waits until
+ * RP_GC_WAITING_MAX later ones have been read.
  *
  * The memory is bounded: processes beyond RP_GC_PROCESSES_MAX, and suspensions that are open at the
  * same time beyond RP_GC_OPEN_MAX, are ignored and counted.
@@ -25,6 +29,7 @@
 #define RP_GC_REASONS 14u
 #define RP_GC_PROCESSES_MAX 4096u
 #define RP_GC_OPEN_MAX 65536u
+#define RP_GC_WAITING_MAX 256u
 
 enum rp_gc_type {
 	RP_GC_BLOCKING, RP_GC_BACKGROUND, RP_GC_FOREGROUND,	/* as the runtime numbers them */
@@ -42,6 +47,12 @@ struct rp_gc_pause {
 	struct rp_gc_collection collection;
 };
 
+/* A background collection, and when it ran. */
+struct rp_gc_background {
+	struct rp_gc_collection collection;
+	int64_t start_ns, end_ns;	/* INT64_MAX: no end was read so far */
+};
+
 /* Collections of one generation, or of all. */
 struct rp_gc_sum {
 	uint64_t count, background, induced;
@@ -56,7 +67,11 @@ struct rp_gc_process {
 	uint64_t heap_count;		/* times that the sizes were reported */
 	uint64_t heap_last[RP_GC_HEAPS], heap_max[RP_GC_HEAPS];	/* bytes after a collection */
 	uint64_t total_max;		/* of all heaps together */
-	struct rp_gc_collection background;	/* that has not ended */
+	int64_t heap_ns;		/* time of `heap_last` */
+	/* The latest that were read; for gc_pauses.c only. */
+	struct rp_gc_background backgrounds[RP_GC_WAITING_MAX];
+	struct rp_gc_pause waiting[RP_GC_WAITING_MAX];
+	size_t background_count, waiting_count, settled_count;	/* indexes modulo the sizes */
 };
 
 /* Initialise it with zeros, except for `visit` and `data`. */
@@ -74,6 +89,9 @@ struct rp_gc_pauses {
 /* Take an event of a process; other events are ignored. Return: 0; -ENOMEM; what `visit` did. */
 int rp_gc_pauses_take(struct rp_gc_pauses *pauses, const struct rp_reader_event *event,
 		      uint64_t process);
+
+/* Take the pauses that still wait, after the last event. Return: like rp_gc_pauses_take(). */
+int rp_gc_pauses_finish(struct rp_gc_pauses *pauses);
 
 /* Return: the name of a reason, as the runtime's manifest has it; "other" beyond these. */
 const char *rp_gc_reason(unsigned int reason);

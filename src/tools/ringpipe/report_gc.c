@@ -84,7 +84,7 @@ static int read_collections(struct gc_report *gc)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	uint64_t process;
-	int ret;
+	int ret, finished;
 
 	while ((ret = rp_reader_next(gc->report->reader, &event)) == 1) {
 		ret = rp_symbols_process_id(&gc->processes, &event, &process);
@@ -93,7 +93,8 @@ static int read_collections(struct gc_report *gc)
 		if (ret)
 			return ret;
 	}
-	return ret;
+	finished = rp_gc_pauses_finish(&gc->pauses);
+	return finished ? finished : ret;
 }
 
 static void add_count(struct rp_rows *out, uint64_t count)

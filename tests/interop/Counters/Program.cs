@@ -4,6 +4,9 @@
 //
 //	Counters publish
 //		has what counters_twin.c has, and counts when it reads a line
+//	Counters collect
+//		makes garbage and collects it, each kind of collection again and again, until it
+//		reads a line
 //	Counters watch PID INTERVAL CLIENT
 //		tells of the counters of a process, .NET's or not, what TraceEvent makes of them: a
 //		line for each event, with the name, type and value of each field, until it reads a
@@ -108,6 +111,30 @@ static class Publisher
 	}
 }
 
+static class Garbage
+{
+	static readonly List<object> Kept = [];
+
+	public static void Run()
+	{
+		var end = Task.Run(Console.ReadLine);
+
+		Console.WriteLine(Environment.ProcessId);
+		for (var i = 0; !end.IsCompleted; i++)
+		{
+			for (var j = 0; j < 1000; j++)
+				Kept.Add(new byte[1000]);
+			if (Kept.Count > 20000)
+				Kept.Clear();
+			if (i % 4 == 3)
+				GC.Collect(2, GCCollectionMode.Default, blocking: false);
+			else
+				GC.Collect(i % 4, GCCollectionMode.Forced, blocking: true);
+			Thread.Sleep(5);
+		}
+	}
+}
+
 static class Watcher
 {
 	static readonly JsonSerializerOptions Plain = new()
@@ -185,12 +212,14 @@ static class Program
 		Console.SetOut(new StreamWriter(Console.OpenStandardOutput()) { AutoFlush = true });
 		if (args is ["publish"])
 			Publisher.Run();
+		else if (args is ["collect"])
+			Garbage.Run();
 		else if (args is ["watch", _, _, _] && int.TryParse(args[1], out var pid))
 			Watcher.Run(pid, args[2], args[3]);
 		else
 		{
 			Console.Error.WriteLine(
-				"usage: Counters publish | watch PID INTERVAL CLIENT");
+				"usage: Counters publish | collect | watch PID INTERVAL CLIENT");
 			return 2;
 		}
 		return 0;

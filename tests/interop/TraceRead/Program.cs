@@ -7,6 +7,7 @@
 //	TraceRead --stacks FILE		the same by way of TraceLog, with stacks
 //	TraceRead --cut FILE		likewise, of a trace that may lack its end
 //	TraceRead --thread-time FILE	one line for each sample of PerfView's view Thread Time
+//	TraceRead --collections FILE	one line for each garbage collection of .NET
 //	TraceRead --threads PID		as `dotnet-stack report`: a line for each thread of the
 //					process, with its first stack, from a session of 10 ms
 //
@@ -19,8 +20,10 @@ using System.Text.Json.Nodes;
 using Microsoft.Diagnostics.NETCore.Client;
 using Microsoft.Diagnostics.Symbols;
 using Microsoft.Diagnostics.Tracing;
+using Microsoft.Diagnostics.Tracing.Analysis;
 using Microsoft.Diagnostics.Tracing.Etlx;
 using Microsoft.Diagnostics.Tracing.Stacks;
+using TraceLog = Microsoft.Diagnostics.Tracing.Etlx.TraceLog;
 
 sealed class Kind
 {
@@ -51,10 +54,10 @@ static class Reader
 
 		if (args.Length is < 1 or > 2 || path.StartsWith('-') ||
 		    mode is not ("" or "--dump" or "--stacks" or "--cut" or "--thread-time" or
-				 "--threads"))
+				 "--collections" or "--threads"))
 		{
 			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks|--cut|" +
-						"--thread-time] FILE\n" +
+						"--thread-time|--collections] FILE\n" +
 						"       TraceRead --threads PID");
 			return 2;
 		}
@@ -62,6 +65,8 @@ static class Reader
 		{
 			if (mode == "--threads")
 				ReportThreads(int.Parse(path));
+			else if (mode == "--collections")
+				ReportCollections(path);
 			else if (mode == "--thread-time")
 				OpenLog(path, new(), PrintThreadTime);
 			else if (mode is "--stacks" or "--cut")
@@ -98,6 +103,25 @@ static class Reader
 		};
 		source.Process();
 		Print(Summarise(source));
+	}
+
+	static void ReportCollections(string path)
+	{
+		using var source = new EventPipeEventSource(path);
+
+		source.NeedLoadedDotNetRuntimes();
+		source.Process();
+		foreach (var process in source.Processes())
+			foreach (var collection in process.LoadedDotNetRuntime()?.GC.GCs ?? [])
+				Print(new JsonObject
+				{
+					["number"] = collection.Number,
+					["generation"] = collection.Generation,
+					["complete"] = collection.IsComplete,
+					["type"] = collection.Type.ToString(),
+					["reason"] = collection.Reason.ToString(),
+					["pause_ms"] = collection.PauseDurationMSec,
+				});
 	}
 
 	// TraceLog needs a separate file, which is deleted with its directory.
