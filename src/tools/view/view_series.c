@@ -137,11 +137,11 @@ static uint64_t spread(const struct rp_view_cell *cell, unsigned int shift, int6
 }
 
 uint64_t rp_view_series_bins(const struct rp_view_series_set *set,
-			     const struct rp_view_series *series, int64_t from_ns, int64_t bin_ns,
-			     size_t bins, uint64_t *counts)
+			     const struct rp_view_series *series, int64_t from_ns, int64_t to_ns,
+			     int64_t bin_ns, uint64_t *counts)
 {
+	const size_t bins = rp_view_bin_count(from_ns, to_ns, bin_ns);
 	const uint64_t first = from_ns > 0 ? (uint64_t)from_ns >> set->shift : 0;
-	const int64_t end_ns = from_ns + (int64_t)bins * bin_ns;
 	const int64_t cell_ns = (int64_t)(1ull << (set->shift < 62 ? set->shift : 62));
 	uint64_t sum = 0;
 
@@ -150,7 +150,7 @@ uint64_t rp_view_series_bins(const struct rp_view_series_set *set,
 		const int64_t start = (int64_t)((uint64_t)cell->number << set->shift);
 		const size_t bin = start >= from_ns ? (size_t)((start - from_ns) / bin_ns) : 0;
 
-		if (start >= end_ns)
+		if (start >= to_ns)
 			break;
 		if (start < from_ns || (start - from_ns) % bin_ns + cell_ns > bin_ns) {
 			sum += spread(cell, set->shift, from_ns, bin_ns, bins, counts);

@@ -41,13 +41,21 @@ int rp_view_series_add(struct rp_view_series_set *set, struct rp_view_series *se
 /* Call it after the last event. */
 void rp_view_series_sort(struct rp_view_series_set *set);
 
+/* Return: the number of bins of the times from `from_ns` on and before `to_ns`. */
+static inline size_t rp_view_bin_count(int64_t from_ns, int64_t to_ns, int64_t bin_ns)
+{
+	const int64_t length = to_ns - from_ns;
+
+	return (size_t)(length / bin_ns + (length % bin_ns != 0));
+}
+
 /*
- * Add the counts from `from_ns` on to `bins` of `bin_ns` each. The count of a cell that is longer
- * than a bin is divided among its bins. Return: the sum of the counts.
+ * Add the counts from `from_ns` on and before `to_ns` to bins of `bin_ns` each. The count of a cell
+ * that is longer than a bin is divided among its bins. Return: the sum of the counts.
  */
 uint64_t rp_view_series_bins(const struct rp_view_series_set *set,
-			     const struct rp_view_series *series, int64_t from_ns, int64_t bin_ns,
-			     size_t bins, uint64_t *counts);
+			     const struct rp_view_series *series, int64_t from_ns, int64_t to_ns,
+			     int64_t bin_ns, uint64_t *counts);
 
 void rp_view_series_fini(struct rp_view_series *series);
 

@@ -214,8 +214,12 @@ static int start(struct rp_view_server *server, uint16_t port)
 	if (ret)
 		return ret;
 	errno = 0;
+	/*
+	 * With epoll, libmicrohttpd 0.9.75 misses that clients close connections with half a request
+	 * while the limit is reached, and then answers no one.
+	 */
 	server->daemon = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL, NULL, handle, server,
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, handle, server,
 		MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&address,
 		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
 		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);

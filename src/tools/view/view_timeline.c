@@ -54,8 +54,8 @@ static uint64_t count(struct view_timeline *timeline, const struct rp_view_serie
 		      const struct rp_view_series *series)
 {
 	memset(timeline->counts, 0, timeline->bins * sizeof(*timeline->counts));
-	return rp_view_series_bins(set, series, timeline->question->from, timeline->bin_ns,
-				   timeline->bins, timeline->counts);
+	return rp_view_series_bins(set, series, timeline->question->from, timeline->question->to,
+				   timeline->bin_ns, timeline->counts);
 }
 
 static void put_series(struct view_timeline *timeline, const struct rp_view_series_set *set,
@@ -428,7 +428,7 @@ enum rp_view_status rp_view_answer_timeline(const struct rp_view_question *quest
 	ssize_t left_out = -ENOMEM;
 
 	timeline.bin_ns = length / wanted + (length % wanted != 0);
-	timeline.bins = (size_t)(length / timeline.bin_ns + (length % timeline.bin_ns != 0));
+	timeline.bins = rp_view_bin_count(question->from, question->to, timeline.bin_ns);
 	timeline.counts = calloc(timeline.bins, sizeof(*timeline.counts));
 	if (timeline.counts && choose_spans(&timeline) == 0)
 		left_out = choose_threads(&timeline);
