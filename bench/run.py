@@ -23,6 +23,7 @@ import peers
 import read_rate
 import record_cost
 import report
+import view
 from measure import figures, ratio, row
 from peers import lttng_session, lttng_user
 
@@ -347,6 +348,7 @@ SUITES = {
     'record': record_cost.suite_record,
     'compress': compress.suite_compress,
     'reader': read_rate.suite_reader,
+    'view': view.suite_view,
 }
 
 

@@ -17,6 +17,7 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 const seen = { errors: [], dialogs: [], asked: [], results: [] };
 
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true,
+  protocolTimeout: 900000,
   args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
 const page = await browser.newPage();
 page.on('pageerror', (error) => seen.errors.push(String(error)));

@@ -16,7 +16,7 @@ from tool import ToolTest
 
 EVENTS = 3_000_000
 LIMIT_S = 300
-# Of an answer: 64 threads with three series of 2048 bins, and 20,000 spans.
+# An answer has 64 threads with three series of 2048 bins, and 20,000 spans.
 PICTURE_BYTES = 8 << 20
 HEAP_BYTES = 512 << 20
 
