@@ -123,7 +123,8 @@ class ViewTest(ToolTest):
         for what in ("timeline", "spans", "instances", "flame", "functions", "counters", "events",
                      "explain", "search", "traces"):
             for query in ("from=nan", "from=inf", "to=1e400", "from=0x10", "from=1&from=-",
-                          "tid=-1", "trace=-1", "trace=4294967296", "bins=1e3", "bins=4097", "limit=100001",
+                          "tid=-1", "trace=-1",
+                          "trace=4294967296", "bins=1e3", "bins=4097", "limit=100001",
                           "tid=18446744073709551616", "min_ns=%00", "kind=%00", "=", "from", "%",
                           "from=" + "1" * 41, "points=999999999999", "where=" + "(" * 66000):
                 answer = self.get(f"api/{what}?{query}", None)
@@ -226,7 +227,7 @@ class ViewTest(ToolTest):
                              if timeline["from"] <= number % 800 * 100_000 < timeline["to"]),
                             reverse=True)
             self.assertEqual(len(sent) + counted, len(wanted), bins)
-            # A span shorter than a bin is only counted. Of the others, the longest are sent.
+            # The answer has the longest spans; it only counts those shorter than a bin.
             long = [duration for duration in wanted if duration >= timeline["bin_ns"]]
             self.assertLessEqual(len(sent), 20_000)
             self.assertEqual(sorted(sent, reverse=True), long[:len(sent)])

@@ -215,8 +215,8 @@ static int start(struct rp_view_server *server, uint16_t port)
 		return ret;
 	errno = 0;
 	/*
-	 * With epoll, libmicrohttpd 0.9.75 misses that clients close connections with half a request
-	 * while the limit is reached, and then answers no one.
+	 * With epoll, libmicrohttpd 0.9.75 misses that clients close connections with half a
+	 * request while the limit is reached, and then answers no further request.
 	 */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, handle, server,
