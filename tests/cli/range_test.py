@@ -210,6 +210,16 @@ class RangeTest(ToolTest):
         self.assertEqual(sorted(os.listdir(self.directory)),
                          ["shop.nettrace", "shop.nettrace.rpidx"])
 
+    def test_rates_of_a_summary_are_those_of_the_range(self):
+        path, expected = self.make("6")
+        for options, begin, end in ((("--from", "3ms", "--to", "7ms"), 3_000_000, 7_000_000),
+                                    (("--from", "20ms"), 20_000_000, END_NS),
+                                    (("--to", "2ms"), 0, 2_000_000)):
+            out, _ = self.run_tool("report", path, "summary", "--format", "json", *options)
+            summary, count = json.loads(out), len(expected.between(begin, end))
+            self.assertEqual(summary["events"], count)
+            self.assertEqual(summary["duration_ns"], end - STEP_NS - begin)
+
     def test_pipes_and_utc_times_have_the_same_ranges(self):
         path, expected = self.make("4")
         out, _ = self.run_tool("report", "-", "events", "--format", "csv", "--from", "3ms",

@@ -306,8 +306,6 @@ static int follow_event(struct rp_summary *summary, const struct rp_reader_event
 		if (ret)
 			return ret;
 	}
-	if (event->time_ns > summary->last_ns)
-		summary->last_ns = event->time_ns;
 	return kind->role ? read_payload(summary, kind->role, event) : 0;
 }
 
@@ -416,7 +414,7 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 {
 	struct rp_summary *summary = ret_summary;
 	const struct rp_reader_event *event;
-	struct rp_kind *kind;
+	struct rp_kind *kind = NULL;
 	uint64_t counted = 0;
 	int ret, grouped;
 
@@ -425,9 +423,13 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 		.stats.size = sizeof(summary->stats),
 	};
 	rp_reader_get_info(reader, &summary->info);
+	if (reader->has_range && reader->from_ns > 0)
+		summary->from_ns = reader->from_ns;
 	summary->hot.pointer_bytes = summary->info.pointer_bytes;
 	while ((ret = rp_reader_next_ref(reader, &event)) == 1) {
 		ret = follow_event(summary, event, &kind);
+		if (rp_reader_is_inside(reader, event) && event->time_ns > summary->last_ns)
+			summary->last_ns = event->time_ns;
 		if (!ret && !is_wanted(summary, reader, where, event))
 			continue;
 		if (!ret)

@@ -70,6 +70,7 @@ struct rp_summary {
 	uint64_t rules_missing;		/* from StacksCut: unwind rules that stacks lacked */
 	uint64_t threads;		/* the number of `thread_ids` */
 	uint64_t last_thread;
+	int64_t from_ns;		/* since the start: where the reader's range begins; or 0 */
 	int64_t last_ns;		/* time of the latest event, since the start */
 	uint64_t window_from, window_to;	/* from the event Snapshot; 0: no snapshot */
 	char host[256];			/* name of the machine; "": unknown, like the next */

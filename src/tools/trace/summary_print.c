@@ -11,7 +11,8 @@
 
 static uint64_t duration_ns(const struct rp_summary *summary)
 {
-	return summary->last_ns > 0 ? (uint64_t)summary->last_ns : 0;
+	return summary->last_ns > summary->from_ns ?
+	       (uint64_t)(summary->last_ns - summary->from_ns) : 0;
 }
 
 static void print_losses(const struct rp_summary *summary)
