@@ -228,9 +228,6 @@ RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
  * thread or the id of a type again. The reader assumes that the damaged part did not contain the
  * first such case of the stream, if a thread was removed alone or all types were removed.
  *
- * In a pipe or socket, the reader waits for one byte after the end of the stream or the end of
- * input, because a damaged byte may look like the end of the stream.
- *
  * Context: any thread, while no other uses the reader, before the first event.
  * Return: 0; -EINVAL if `reader` is NULL or has returned an event.
  */

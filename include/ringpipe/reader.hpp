@@ -11,7 +11,7 @@
  * The constructor and the range throw std::system_error if a file cannot be read, is no trace, or is
  * damaged. All complete events come first. `what()` has the reader's sentence with the offset, and
  * `code()` the errno that <ringpipe/reader.h> states: ENODATA for a trace without an end, such as
- * that of a killed process.
+ * that of a killed process. After resume_after_damage(), the range skips damage instead.
  *
  * One thread at a time may use a reader and its events.
  */
@@ -358,6 +358,29 @@ public:
 		rp_reader_close(reader_);
 		if (fd_ >= 0)
 			::close(fd_);
+	}
+
+	/*
+	 * Continue after damage, as rp_reader_resume_after_damage() does. Call it before begin().
+	 * It throws if an event was read.
+	 */
+	void resume_after_damage()
+	{
+		const int ret = rp_reader_resume_after_damage(reader_);
+
+		if (ret < 0)
+			throw_error(-ret, "resume_after_damage");
+	}
+
+	/* The damaged ranges skipped so far, up to the number that the reader remembers. */
+	std::vector<rp_reader_damage> damage() const
+	{
+		std::vector<rp_reader_damage> ranges;
+		rp_reader_damage range = RP_READER_DAMAGE_INIT;
+
+		while (rp_reader_get_damage(reader_, ranges.size(), &range) == 0)
+			ranges.push_back(range);
+		return ranges;
 	}
 
 	/* Read the next event. A second call of begin() goes on after the current event. */

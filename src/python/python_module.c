@@ -46,18 +46,28 @@ PyObject *rp_py_raise(PyObject *path, const char *sentence, bool is_incomplete)
 	return NULL;
 }
 
-static PyObject *open_trace(PyObject *module, PyObject *object)
+static PyObject *open_trace(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
+	static char source[] = "", resume[] = "resume";
+	static char *names[] = { source, resume, NULL };
+	PyObject *object;
+	int resumes = 0;
+
 	(void)module;
-	return rp_py_trace_open(object);
+	if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$p:open", names, &object,
+					 &resumes))
+		return NULL;
+	return rp_py_trace_open(object, resumes);
 }
 
 static PyMethodDef functions[] = {
-	{ "open", open_trace, METH_O,
-	  "open(source, /)\n--\n\n"
+	{ "open", (PyCFunction)(void (*)(void))open_trace, METH_VARARGS | METH_KEYWORDS,
+	  "open(source, /, *, resume=False)\n--\n\n"
 	  "Open a trace and read its header.\n\n"
 	  "source is a path, the bytes of a trace, a file object, or an object with fileno().\n"
-	  "The trace may be compressed by zstd. The caller closes files that the caller opened.\n\n"
+	  "The trace may be compressed by zstd. The caller closes files that the caller opened.\n"
+	  "If resume is true, the trace skips damage instead of raising Error; Trace.damage lists\n"
+	  "it.\n\n"
 	  "Raises OSError if the file cannot be opened or read, and Error if it is no trace." },
 	{ NULL, NULL, 0, NULL },
 };

@@ -92,8 +92,8 @@ void rp_py_source_fini(struct rp_py_source *source);
  */
 ssize_t rp_py_source_read(void *data, void *buffer, size_t size);
 
-/* Create a trace. Return: NULL with an exception. */
-PyObject *rp_py_trace_open(PyObject *object);
+/* Create a trace. `resumes`: skip damage. Return: NULL with an exception. */
+PyObject *rp_py_trace_open(PyObject *object, bool resumes);
 
 /* Release an event's claim on the reader, which is closed with the last one. */
 void rp_py_trace_release(struct rp_py_trace *trace);

@@ -33,9 +33,11 @@ PyStructSequence_Desc rp_py_stats_description = {
 		{ "bytes", "bytes of the trace, decompressed" },
 		{ "unordered", "events earlier than the event before them" },
 		{ "ended", "whether the end of the trace was read" },
+		{ "damaged_bytes", "bytes in the damaged parts that were skipped" },
+		{ "lost_to_damage", "events that were in those parts, or depended on them" },
 		{ NULL, NULL },
 	},
-	.n_in_sequence = 7,
+	.n_in_sequence = 9,
 };
 
 /* Create a struct sequence of `count` new references; NULL is an exception. */
@@ -88,9 +90,39 @@ static PyObject *get_stats(struct rp_py_trace *self, void *unused)
 		PyLong_FromUnsignedLongLong(stats->bytes),
 		PyLong_FromUnsignedLongLong(stats->unordered),
 		PyBool_FromLong((long)stats->ended),
+		PyLong_FromUnsignedLongLong(stats->damaged_bytes),
+		PyLong_FromUnsignedLongLong(stats->lost_to_damage),
 	};
 
 	return make_sequence(rp_py_objects.stats, items, sizeof(items) / sizeof(items[0]));
+}
+
+/* Append a damaged part to a list. `list` is NULL after an exception. */
+static void add_damage(PyObject **list, const struct rp_reader_damage *damage)
+{
+	PyObject *reason = rp_py_text(damage->reason);
+	PyObject *row = reason ? Py_BuildValue("(KKO)", (unsigned long long)damage->offset,
+					       (unsigned long long)damage->bytes, reason) : NULL;
+
+	if (!row || PyList_Append(*list, row) < 0)
+		Py_CLEAR(*list);
+	Py_XDECREF(reason);
+	Py_XDECREF(row);
+}
+
+static PyObject *get_damage(struct rp_py_trace *self, void *unused)
+{
+	struct rp_reader_damage damage = RP_READER_DAMAGE_INIT;
+	PyObject *list = PyList_New(0);
+
+	(void)unused;
+	if (!self->reader && list) {
+		Py_CLEAR(list);
+		PyErr_SetString(PyExc_ValueError, "the trace is closed");
+	}
+	for (uint64_t i = 0; list && rp_reader_get_damage(self->reader, i, &damage) == 0; i++)
+		add_damage(&list, &damage);
+	return list;
 }
 
 static PyObject *get_closed(struct rp_py_trace *self, void *unused)
@@ -254,7 +286,7 @@ static bool take_key_values(struct rp_py_trace *self)
 	return self->key_values;
 }
 
-static bool start(struct rp_py_trace *self)
+static bool start(struct rp_py_trace *self, bool resumes)
 {
 	struct rp_byte_source bytes;
 	char said[256] = "";
@@ -268,11 +300,13 @@ static bool start(struct rp_py_trace *self)
 		raise_open(&self->source, ret, said);
 		return false;
 	}
+	if (resumes)
+		(void)rp_reader_resume_after_damage(self->reader);
 	rp_reader_get_info(self->reader, &self->info);
 	return take_key_values(self);
 }
 
-PyObject *rp_py_trace_open(PyObject *object)
+PyObject *rp_py_trace_open(PyObject *object, bool resumes)
 {
 	PyObject *created = PyType_GenericAlloc(rp_py_objects.trace, 0);
 	struct rp_py_trace *self = (struct rp_py_trace *)created;
@@ -282,7 +316,7 @@ PyObject *rp_py_trace_open(PyObject *object)
 	self->info = (struct rp_reader_info)RP_READER_INFO_INIT;
 	self->stats = (struct rp_reader_stats)RP_READER_STATS_INIT;
 	self->source.fd = -1;
-	if (!rp_py_source_init(&self->source, object) || !start(self))
+	if (!rp_py_source_init(&self->source, object) || !start(self, resumes))
 		Py_CLEAR(created);
 	return created;
 }
@@ -293,6 +327,9 @@ static PyGetSetDef getters[] = {
 	{ "info", FUNCTION(getter, get_info), NULL, "The header of the trace.", NULL },
 	{ "stats", FUNCTION(getter, get_stats), NULL,
 	  "Counts of what was read so far, also after close().", NULL },
+	{ "damage", FUNCTION(getter, get_damage), NULL,
+	  "The damaged parts that were skipped, as (offset, bytes, reason), with open(resume=True).",
+	  NULL },
 	{ "closed", FUNCTION(getter, get_closed), NULL, "Whether the trace is closed.", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };

@@ -246,7 +246,8 @@ class Report(ToolTest):
         at = trace.index(b"\5\5\1") + 3
         trace[at] = 5
         block_at = block.index(b"\5\5\1", at) + 3
-        block[block_at] = 3
+        for found in re.finditer(b"\5\5\1\2", bytes(block)):
+            block[found.end() - 1] = 3
         only = "while versions 4 and 6 alone can be read, at offset"
         for data, said in ((later, f"nettrace version 7, {only} 12"),
                            (trace, f"nettrace version 5, {only} {at}"),

@@ -243,6 +243,19 @@ class Damage(unittest.TestCase):
         self.assertIs(type(error), ringpipe.Error)
         self.assertEqual(error.offset, offset)
 
+    def test_a_trace_that_resumes_gives_the_events_after_the_damage_and_its_place(self):
+        data, offset = traces.in_two_blocks()
+        data = data[:-1] + data[offset:]
+        trace = ringpipe.open(data[:offset] + b"\xee" * 40 + data[offset + 40:], resume=True)
+        numbers = [event["order_id"] for event in trace]
+        self.assertEqual(numbers, traces.NUMBERS)
+        (begin, size, reason), = trace.damage
+        self.assertEqual((begin, reason), (offset, "no block"))
+        self.assertGreaterEqual(size, 40)
+        self.assertEqual(trace.stats.damaged_bytes, size)
+        with self.assertRaises(TypeError):
+            ringpipe.open(data, True)
+
     def test_each_call_after_damage_raises_the_error_again(self):
         data, offset = traces.in_two_blocks()
         trace = ringpipe.open(data[:offset] + b"\xee" * 40)

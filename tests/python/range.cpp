@@ -117,6 +117,16 @@ void print_orders(ringpipe::reader trace)
 		std::printf("%" PRIu64 "\n", event.get<std::uint64_t>("order_id"));
 }
 
+void print_resumed(ringpipe::reader trace)
+{
+	trace.resume_after_damage();
+	for (const auto &event : trace)
+		std::printf("%" PRIu64 "\n", event.get<std::uint64_t>("order_id"));
+	for (const auto &range : trace.damage())
+		std::printf("%" PRIu64 ": %s\n", range.offset, range.reason);
+	trace.resume_after_damage();
+}
+
 int run(const std::string &name, const char *path)
 {
 	if (name == "ids") {
@@ -127,6 +137,8 @@ int run(const std::string &name, const char *path)
 		print_cut(ringpipe::reader(path));
 	} else if (name == "orders") {
 		print_orders(ringpipe::reader(path));
+	} else if (name == "resumed") {
+		print_resumed(ringpipe::reader(path));
 	} else if (name == "stdin") {
 		print_orders(ringpipe::reader::of_descriptor(STDIN_FILENO));
 	} else if (name == "move") {

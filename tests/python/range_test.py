@@ -118,6 +118,13 @@ class Range(unittest.TestCase):
                    f"system_error: no object but tag 238 at offset {offset}: "
                    f"{os.strerror(errno.EBADMSG)}\n", errno.EBADMSG)
 
+    def test_a_reader_that_resumes_gives_the_events_after_the_damage_and_its_place(self):
+        data, offset = traces.in_two_blocks()
+        data = data[:offset] + b"\xee" * 40 + data[offset + 40:-1] + data[offset:]
+        self.check("resumed", data, "".join(f"{number}\n" for number in traces.NUMBERS) +
+                   f"{offset}: no block\nsystem_error: resume_after_damage: "
+                   f"{os.strerror(errno.EINVAL)}\n", errno.EINVAL)
+
     def test_a_file_that_is_no_trace_is_an_exception_with_its_name(self):
         no_trace = "system_error: FILE: not a nettrace file, or its beginning is damaged"
         said = os.strerror(errno.EBADMSG)

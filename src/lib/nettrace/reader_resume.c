@@ -36,6 +36,7 @@ struct found_block {
 	const char *reason;		/* NULL: the block is right */
 	bool is_cut;			/* the stream ends before the block */
 	bool is_framed;			/* the block ends where another one may begin */
+	bool is_later;			/* of a later version of the format */
 	enum rp_block_proof proof;
 };
 
@@ -75,6 +76,16 @@ static int peek(struct rp_reader *reader, size_t at, size_t size)
 	return rp_byte_source_peek(&reader->source, at + size);
 }
 
+/*
+ * Whether the bytes [at, at + size) can be checked. In a stream that is being written, the next
+ * block may take long to arrive, and the current one must not wait for it.
+ */
+static bool is_present(const struct rp_reader *reader, size_t at, size_t size)
+{
+	return reader->source.end - reader->source.start >= at + size ||
+	       rp_byte_source_is_ready(&reader->source);
+}
+
 /* Whether the stream ends at a place. */
 static bool is_end(struct rp_reader *reader, size_t at)
 {
@@ -99,6 +110,21 @@ static bool is_kind_v6(const struct rp_reader *reader, uint32_t word)
 	       (kind <= RP_BLOCK_LABEL_LIST || reader->resume.check.has_extensions);
 }
 
+/* Whether a block may begin at a place, or the stream ends there. */
+static bool is_next_v6(struct rp_reader *reader, size_t at)
+{
+	uint32_t word;
+
+	if (!is_present(reader, at, 4))
+		return true;
+	if (peek(reader, at, 4) < 0)
+		return is_end(reader, at);
+	word = u32_at(reader, at);
+	/* Zeros may also be damage. */
+	return word ? is_kind_v6(reader, word) :
+	       !is_present(reader, at + 4, 1) || is_end(reader, at + 4);
+}
+
 static int find_v6(struct rp_reader *reader, size_t at, struct found_block *found)
 {
 	uint32_t word;
@@ -117,18 +143,15 @@ static int find_v6(struct rp_reader *reader, size_t at, struct found_block *foun
 	ret = peek(reader, at, found->bytes);
 	if (ret < 0)
 		return ret;
-	found->is_framed = found->kind == RP_BLOCK_END;
-	if (!found->is_framed) {
-		ret = peek(reader, at + found->bytes, 4);
-		found->is_framed = ret == 0 ? is_kind_v6(reader, u32_at(reader, at + found->bytes)) :
-				   is_end(reader, at + found->bytes);
-	}
+	found->is_framed = found->kind == RP_BLOCK_END || is_next_v6(reader, at + found->bytes);
+	if (found->kind == RP_BLOCK_EVENT && !found->is_framed)
+		found->reason = "a block without a block after it";
 	found->content = rp_cursor_over(bytes_at(reader, at + 4), found->bytes - 4);
 	return 0;
 }
 
 /* Return: the offset of an object's size, after its name, relative to `at`; 0: no block. */
-static size_t find_name_v4(const uint8_t *object, size_t left, enum rp_block_kind *ret_kind)
+static size_t find_name_v4(const uint8_t *object, size_t left, struct found_block *found)
 {
 	static const uint8_t tags[] = { RP_TAG_BEGIN, RP_TAG_BEGIN, RP_TAG_NULL };
 	struct rp_cursor c = rp_cursor_over(object, left);
@@ -136,17 +159,28 @@ static size_t find_name_v4(const uint8_t *object, size_t left, enum rp_block_kin
 	uint32_t version, least, size;
 
 	if (rp_cursor_take(&c, sizeof(tags), &begin) < 0 || memcmp(begin, tags, sizeof(tags)) ||
-	    rp_cursor_u32(&c, &version) < 0 || version > RP_BLOCK_VERSION ||
-	    rp_cursor_u32(&c, &least) < 0 || least > RP_BLOCK_VERSION ||
+	    rp_cursor_u32(&c, &version) < 0 || rp_cursor_u32(&c, &least) < 0 ||
 	    rp_cursor_u32(&c, &size) < 0 || rp_cursor_take(&c, size, &name) < 0 ||
 	    rp_cursor_take(&c, 1, &end) < 0 || *end != RP_TAG_END)
 		return 0;
-	*ret_kind = rp_block_kind_of(name, size);
-	return *ret_kind == RP_BLOCK_END ? 0 : (size_t)(c.at - object);
+	found->kind = rp_block_kind_of(name, size);
+	found->is_later = version > RP_BLOCK_VERSION || least > RP_BLOCK_VERSION;
+	return found->kind == RP_BLOCK_END ? 0 : (size_t)(c.at - object);
 }
 
 /* The bytes of tags, versions and the longest name, and those up to the content. */
 #define OBJECT_BYTES 40u
+
+/* Whether an object may begin at a place, or the stream ends there. */
+static bool is_next_v4(struct rp_reader *reader, size_t at)
+{
+	uint8_t tag;
+
+	if (!is_present(reader, at, 1) || peek(reader, at, 1) < 0)
+		return true;
+	tag = *bytes_at(reader, at);
+	return tag == RP_TAG_BEGIN || tag == RP_TAG_NULL;
+}
 
 /* Find a block whose padding is by the offset plus `shift`. */
 static int find_padded_v4(struct rp_reader *reader, size_t at, size_t header, unsigned int shift,
@@ -166,16 +200,13 @@ static int find_padded_v4(struct rp_reader *reader, size_t at, size_t header, un
 	ret = peek(reader, at, found->bytes);
 	if (ret < 0)
 		return ret;
-	ret = peek(reader, at + found->bytes, 1);
-	if (ret < 0 && ret != -ENODATA)
-		return ret;
-	found->is_framed = *bytes_at(reader, at + found->bytes - 1) == RP_TAG_END &&
-			   (ret < 0 || *bytes_at(reader, at + found->bytes) == RP_TAG_BEGIN ||
-			    *bytes_at(reader, at + found->bytes) == RP_TAG_NULL);
-	if (!found->is_framed)
+	found->is_framed = is_next_v4(reader, at + found->bytes);
+	if (*bytes_at(reader, at + found->bytes - 1) != RP_TAG_END)
 		found->reason = "a block without an end";
 	else if (memcmp(bytes_at(reader, at + header + 4), zeros, padding))
 		found->reason = "padding that is not zero";
+	else if (found->is_later)
+		found->reason = "a block of a later version";
 	found->content = rp_cursor_over(bytes_at(reader, at + begin), size);
 	return 0;
 }
@@ -205,7 +236,7 @@ static int find_v4(struct rp_reader *reader, size_t at, struct found_block *foun
 	if (ret < 0 && ret != -ENODATA)
 		return ret;
 	header = find_name_v4(bytes_at(reader, at),
-			      reader->source.end - reader->source.start - at, &found->kind);
+			      reader->source.end - reader->source.start - at, found);
 	if (!header && ret < 0)
 		return ret;
 	if (!header || peek(reader, at + header, 4) < 0 ||
@@ -402,7 +433,7 @@ static int handle_end(struct rp_reader *reader, const struct found_block *found)
 	uint64_t skipped;
 	int ret;
 
-	if (is_end(reader, found->bytes) ||
+	if (!is_present(reader, found->bytes, 1) || is_end(reader, found->bytes) ||
 	    (peek(reader, found->bytes, magic) == 0 &&
 	     !memcmp(bytes_at(reader, found->bytes), RP_NETTRACE_MAGIC, magic)))
 		return 0;
@@ -470,6 +501,15 @@ static bool has_inexact_times(const struct rp_reader *reader, const struct found
 	       !check->has_loose_times;
 }
 
+/* Whether the stream has blocks of a later version: a damaged version would be the only one. */
+static bool is_later(struct rp_reader *reader, const struct found_block *found)
+{
+	struct found_block next;
+
+	return found->is_later && found->is_framed && find_at(reader, found->bytes, &next) == 0 &&
+	       (next.is_later || next.kind == RP_BLOCK_END);
+}
+
 /* Return: 1: look again; 0: take what is here; -ENODATA: at the end; other -errno. */
 static int find_block(struct rp_reader *reader)
 {
@@ -484,6 +524,8 @@ static int find_block(struct rp_reader *reader)
 	check->is_known = NULL;
 	if (ret < 0)
 		return ret;
+	if (found.reason && is_later(reader, &found))
+		return 0;
 	if (found.reason)
 		return handle_damage(reader, &found);
 	if (found.kind == RP_BLOCK_END)

@@ -122,6 +122,15 @@ int rp_byte_source_peek(struct rp_byte_source *source, size_t size)
 	return 0;
 }
 
+bool rp_byte_source_is_ready(const struct rp_byte_source *source)
+{
+	struct pollfd pfd = { .fd = source->fd, .events = POLLIN };
+
+	if (source->fd < 0)
+		return !source->is_ready || source->is_ready(source->data);
+	return poll(&pfd, 1, 0) != 0;
+}
+
 int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes)
 {
 	int ret = rp_byte_source_peek(source, size);

@@ -20,7 +20,9 @@ struct rp_byte_source {
 	int fd;			/* -1: a function or memory */
 	rp_byte_source_read read;	/* or NULL */
 	rp_byte_source_seek_to seek;	/* of a function; NULL: it cannot seek */
-	void *data;		/* argument of the function */
+	/* Whether `read` would return without a wait; NULL: always. */
+	bool (*is_ready)(void *data);
+	void *data;		/* argument of the functions */
 	const uint8_t *bytes;	/* memory, or `buffer` */
 	uint8_t *buffer;
 	size_t start, end;	/* the bytes that are present and not yet taken */
@@ -51,6 +53,9 @@ int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_
  * Return: 0; -ENODATA: the stream ends earlier; -ENOMEM; -errno of read(2) or of the function.
  */
 int rp_byte_source_peek(struct rp_byte_source *source, size_t size);
+
+/* Whether rp_byte_source_peek() can look beyond the bytes that are present without a wait. */
+bool rp_byte_source_is_ready(const struct rp_byte_source *source);
 
 /* Mark the offset that rp_byte_source_rewind() returns to. */
 void rp_byte_source_mark(struct rp_byte_source *source);

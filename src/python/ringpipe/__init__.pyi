@@ -36,6 +36,8 @@ class Stats(NamedTuple):
     bytes: int
     unordered: int
     ended: bool
+    damaged_bytes: int
+    lost_to_damage: int
 
 @final
 class Event:
@@ -89,6 +91,8 @@ class Trace(Iterator[Event]):
     @property
     def stats(self) -> Stats: ...
     @property
+    def damage(self) -> list[tuple[int, int, str]]: ...
+    @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
     def __next__(self) -> Event: ...
@@ -106,4 +110,6 @@ def open(
     source: str | bytes | bytearray | memoryview | os.PathLike[str] | os.PathLike[bytes] | int
     | _Readable | _Descriptor,
     /,
+    *,
+    resume: bool = False,
 ) -> Trace: ...

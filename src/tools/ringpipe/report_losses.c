@@ -2,7 +2,9 @@
 /*
  * ringpipe report FILE losses: when which events were lost, and why. The library writes new losses
  * as events EventsLost before each sequence point, so they came after the last event before the
- * previous point. The recorder of the machine reports all its losses at the end, as events Loss.
+ * previous point. The recorder of the machine reports all its losses at the end, as events Loss. A
+ * damaged part of the trace is a loss of another kind: where it is and why is known, but only the
+ * sum of the events that all such parts lost.
  */
 #include "tools/ringpipe/report.h"
 
@@ -48,8 +50,43 @@ static void add_row(struct loss_report *losses, const struct rp_reader_event *ev
 		rp_rows_add_u64(out, loss.ring);
 	rp_rows_add_string(out, loss.reason);
 	rp_rows_add(out, json_object_new_uint64(loss.lost), rp_text_count(loss.lost, text));
+	rp_rows_add(out, NULL, NULL);
+	rp_rows_add(out, NULL, NULL);
 	losses->total += loss.lost;
 	losses->rows++;
+}
+
+/* Add a row for each damaged part, of which text shows sentences instead. */
+static void add_damage(struct loss_report *losses)
+{
+	struct rp_reader_damage damage = RP_READER_DAMAGE_INIT;
+	struct rp_rows *out = &losses->out;
+
+	for (uint64_t i = 0; rp_reader_get_damage(losses->report->reader, i, &damage) == 0; i++) {
+		for (int column = 0; column < 4; column++)
+			rp_rows_add(out, NULL, NULL);
+		rp_rows_add_string(out, damage.reason);
+		rp_rows_add(out, NULL, NULL);
+		rp_rows_add_u64(out, damage.offset);
+		rp_rows_add_u64(out, damage.bytes);
+	}
+}
+
+static void print_damage(const struct loss_report *losses)
+{
+	struct rp_reader_damage damage = RP_READER_DAMAGE_INIT;
+	char text[RP_TEXT_MAX];
+	uint64_t i;
+
+	for (i = 0; rp_reader_get_damage(losses->report->reader, i, &damage) == 0; i++)
+		printf("At offset %" PRIu64 ", %s bytes are damaged: %s.\n", damage.offset,
+		       rp_text_count(damage.bytes, text), damage.reason);
+	if (losses->stats.damaged_ranges > i)
+		printf("%s more parts are damaged.\n",
+		       rp_text_count(losses->stats.damaged_ranges - i, text));
+	if (i)
+		printf("The damage lost %s events.\n",
+		       rp_text_count(losses->stats.lost_to_damage, text));
 }
 
 /* Note where the sequence points are, by the number that the reader has passed. */
@@ -86,7 +123,7 @@ static void print_total(const struct loss_report *losses)
 {
 	char total[RP_TEXT_MAX], count[RP_TEXT_MAX];
 
-	if (losses->rows == 0 && losses->stats.lost == 0)
+	if (losses->rows == 0 && losses->stats.lost == 0 && losses->stats.damaged_ranges == 0)
 		puts("Nothing is lost.");
 	else if (losses->rows)
 		printf("\nIn all, %s are lost.\n", rp_text_count(losses->total, total));
@@ -94,6 +131,7 @@ static void print_total(const struct loss_report *losses)
 		printf("Gaps in the numbers of the events show %s lost events, of which %s have no "
 		       "reason in the trace.\n", rp_text_count(losses->stats.lost, count),
 		       rp_text_count(losses->stats.lost - losses->total, total));
+	print_damage(losses);
 }
 
 int rp_report_losses(const struct rp_report *report)
@@ -103,6 +141,7 @@ int rp_report_losses(const struct rp_report *report)
 		{ "reported_ns", "REPORTED", 0, true, false },
 		{ "process_id", "PROCESS", 0, true, false }, { "ring", "RING", 0, true, false },
 		{ "reason", "REASON", 0, false, false }, { "lost", "LOST", 0, true, false },
+		{ "damage_offset", NULL, 0, true, true }, { "damaged_bytes", NULL, 0, true, true },
 	};
 	struct loss_report losses = { .report = report, .stats.size = sizeof(losses.stats) };
 	int ret, status = RP_EXIT_OK;
@@ -111,6 +150,8 @@ int rp_report_losses(const struct rp_report *report)
 		     sizeof(columns) / sizeof(columns[0]));
 	ret = read_losses(&losses);
 	rp_reader_get_stats(report->reader, &losses.stats);
+	if (report->options->format != RP_FORMAT_TEXT)
+		add_damage(&losses);
 	if (losses.rows || report->options->format != RP_FORMAT_TEXT)
 		status = rp_rows_print(&losses.out);
 	if (report->options->format == RP_FORMAT_TEXT)

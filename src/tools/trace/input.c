@@ -28,6 +28,15 @@ static bool is_stopped(const struct rp_input *input)
 	return fds[1].revents;
 }
 
+/* Whether bytes or the end of the file can be read now. */
+static bool is_ready(void *data)
+{
+	const struct rp_input *input = data;
+	struct pollfd pfd = { .fd = input->fd, .events = POLLIN };
+
+	return poll(&pfd, 1, 0) != 0;
+}
+
 static ssize_t read_file(void *data, void *buffer, size_t size)
 {
 	struct rp_input *input = data;
@@ -213,6 +222,7 @@ int rp_input_open_undamaged(struct rp_input *input, const char *path, int signal
 		return ret;
 	rp_byte_source_init_read(&source, rp_input_read, input);
 	source.seek = rp_input_seek;
+	source.is_ready = is_ready;
 	ret = rp_reader_open_source(&source, ret_reader, message, sizeof(message));
 	if (ret == 0)
 		return 0;
