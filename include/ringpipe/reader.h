@@ -159,7 +159,7 @@ struct rp_reader_damage {
 	uint32_t reserved;		/* 0 */
 	uint64_t offset;		/* of its first byte in the stream */
 	uint64_t bytes;
-	const char *reason;		/* what is wrong there, a constant such as "a damaged event" */
+	const char *reason;		/* a constant such as "a damaged event" */
 };
 
 #define RP_READER_DAMAGE_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_damage, reason)

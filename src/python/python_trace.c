@@ -328,7 +328,7 @@ static PyGetSetDef getters[] = {
 	{ "stats", FUNCTION(getter, get_stats), NULL,
 	  "Counts of what was read so far, also after close().", NULL },
 	{ "damage", FUNCTION(getter, get_damage), NULL,
-	  "The damaged parts that were skipped, as (offset, bytes, reason), with open(resume=True).",
+	  "The damaged parts that were skipped, with open(resume=True): (offset, bytes, reason).",
 	  NULL },
 	{ "closed", FUNCTION(getter, get_closed), NULL, "Whether the trace is closed.", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },

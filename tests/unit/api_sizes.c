@@ -33,6 +33,7 @@ _Static_assert(RP_PREPARE_OPTIONS_SIZE_V1 == 8, "frozen");
 _Static_assert(RP_READER_INFO_SIZE_V1 == 48, "frozen");
 _Static_assert(RP_READER_EVENT_SIZE_V1 == 176, "frozen");
 _Static_assert(RP_READER_STATS_SIZE_V1 == 56, "frozen");
+_Static_assert(RP_READER_DAMAGE_SIZE_V1 == 32, "frozen");
 _Static_assert(RP_EVENT_DECL_SIZE_V1 == 56, "frozen");
 _Static_assert(RP_COUNTER_DECL_SIZE_V1 == 72, "frozen");
 _Static_assert(RP_OBJECT_SIZE_V1 == 72, "frozen");

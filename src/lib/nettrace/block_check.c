@@ -83,7 +83,8 @@ static const char *take_events(const struct rp_block_check *check, struct rp_cur
 		note_time(times, event.time);
 		if (times->events > 1 && !has_other_ids(&event, &previous))
 			continue;
-		if (!event.metadata_id || (check->is_known && !check->is_known(check->data, &event)))
+		if (!event.metadata_id ||
+		    (check->is_known && !check->is_known(check->data, &event)))
 			return "an event with an unknown id";
 		previous = event;
 	}

@@ -10,8 +10,8 @@
 
 /*
  * Add the type that the payload of a V4 metadata event describes. Fields that this library cannot
- * express (arrays of arrays, unknown types, a damaged list) leave the type without fields. Parts that
- * no known version of the format allows set `has_unknown` of the table.
+ * express (arrays of arrays, unknown types, a damaged list) leave the type without fields. Parts
+ * that no known version of the format allows set `has_unknown` of the table.
  *
  * Return: 0; -EBADMSG: the head of the blob is damaged; -EEXIST: the id is taken; -ENOMEM.
  */

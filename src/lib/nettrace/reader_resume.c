@@ -110,6 +110,15 @@ static bool is_kind_v6(const struct rp_reader *reader, uint32_t word)
 	       (kind <= RP_BLOCK_LABEL_LIST || reader->resume.check.has_extensions);
 }
 
+/* Whether another trace begins at a place, as in a file of two traces. */
+static bool is_trace(struct rp_reader *reader, size_t at)
+{
+	const size_t size = strlen(RP_NETTRACE_MAGIC);
+
+	return peek(reader, at, size) == 0 &&
+	       !memcmp(bytes_at(reader, at), RP_NETTRACE_MAGIC, size);
+}
+
 /* Whether a block may begin at a place, or the stream ends there. */
 static bool is_next_v6(struct rp_reader *reader, size_t at)
 {
@@ -122,7 +131,7 @@ static bool is_next_v6(struct rp_reader *reader, size_t at)
 	word = u32_at(reader, at);
 	/* Zeros may also be damage. */
 	return word ? is_kind_v6(reader, word) :
-	       !is_present(reader, at + 4, 1) || is_end(reader, at + 4);
+	       !is_present(reader, at + 4, 1) || is_end(reader, at + 4) || is_trace(reader, at + 4);
 }
 
 static int find_v6(struct rp_reader *reader, size_t at, struct found_block *found)
@@ -428,14 +437,12 @@ static int handle_cut(struct rp_reader *reader, const struct found_block *found)
 /* Whether the stream ends here although bytes follow: those of another trace, or no blocks. */
 static int handle_end(struct rp_reader *reader, const struct found_block *found)
 {
-	const size_t magic = strlen(RP_NETTRACE_MAGIC);
 	const uint64_t begin = reader->source.offset;
 	uint64_t skipped;
 	int ret;
 
 	if (!is_present(reader, found->bytes, 1) || is_end(reader, found->bytes) ||
-	    (peek(reader, found->bytes, magic) == 0 &&
-	     !memcmp(bytes_at(reader, found->bytes), RP_NETTRACE_MAGIC, magic)))
+	    is_trace(reader, found->bytes))
 		return 0;
 	ret = search(reader, false, &skipped);
 	if (ret == 0) {

@@ -25,7 +25,7 @@ struct rp_id_order {
 	uint32_t last;		/* id */
 	uint32_t gaps;		/* blocks that left ids out */
 	bool missed;		/* damage since the last sequence point: ids are missing */
-	bool ignores;		/* up to the next sequence point: two blocks contradict each other */
+	bool ignores;		/* up to the next sequence point: two blocks contradict it */
 };
 
 struct rp_reader_resume {

@@ -35,7 +35,8 @@ int rp_report_diff(const struct rp_report *report);
 
 /*
  * Report why reading ended, if it was not the end of the trace, and the damage that was skipped.
- * `ret` is what rp_reader_next() returned. Call it after the output, which has what could be read. Return: the exit status.
+ * `ret` is what rp_reader_next() returned. Call it after the output, which has what could be read.
+ * Return: the exit status.
  */
 int rp_report_end(const struct rp_report *report, int ret);
 
