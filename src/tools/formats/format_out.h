@@ -64,6 +64,13 @@ static inline void rp_out_char(struct rp_format_out *out, char character)
 	rp_out_bytes(out, &character, 1);
 }
 
+/* Write what the buffer of another output contains. */
+static inline void rp_out_append(struct rp_format_out *out, const struct rp_format_out *from)
+{
+	if (from->used)
+		rp_out_bytes(out, from->buffer, from->used);
+}
+
 void rp_out_u64(struct rp_format_out *out, uint64_t number);
 void rp_out_i64(struct rp_format_out *out, int64_t number);
 /* Write microseconds with three digits after the point. */

@@ -195,7 +195,7 @@ static int open_line(struct otlp *otlp, const struct rp_thread_track *track,
 	rp_out_text(text, "]},\"scopeSpans\":[{\"scope\":{\"name\":");
 	rp_json_out_text(text, name->provider);
 	rp_out_text(text, "},\"spans\":[");
-	rp_out_bytes(otlp->out, text->buffer, text->used);
+	rp_out_append(otlp->out, text);
 	otlp->process = process;
 	otlp->scope = name;
 	otlp->line_spans = 0;
@@ -216,7 +216,7 @@ static bool keep(struct otlp *otlp, struct rp_format_out *kept)
 
 	if (bytes > KEPT_BYTES_MAX - otlp->kept_bytes)
 		return false;
-	rp_out_bytes(kept, otlp->text.buffer, bytes);
+	rp_out_append(kept, &otlp->text);
 	otlp->kept_bytes += bytes;
 	return true;
 }
@@ -262,7 +262,7 @@ static void put_attributes(struct otlp *otlp, const struct rp_track_span *passed
 
 	rp_out_text(text, ",\"attributes\":[");
 	begin = text->used;
-	rp_out_bytes(text, kept->attributes.buffer, kept->attributes.used);
+	rp_out_append(text, &kept->attributes);
 	if (passed->stop)
 		rp_otlp_fields(text, begin, passed->stop, kept->type);
 	else
@@ -283,7 +283,7 @@ static void put_events_and_links(struct rp_format_out *text, const struct otlp_s
 {
 	if (kept->event_count) {
 		rp_out_text(text, ",\"events\":[");
-		rp_out_bytes(text, kept->events.buffer, kept->events.used);
+		rp_out_append(text, &kept->events);
 		rp_out_char(text, ']');
 	}
 	if (kept->dropped_events) {
@@ -331,7 +331,7 @@ static int put_span(const struct rp_track_span *passed, void *data)
 		rp_out_u64(text, STATUS_ERROR);
 	}
 	rp_out_text(text, "}}");
-	rp_out_bytes(otlp->out, text->buffer, text->used);
+	rp_out_append(otlp->out, text);
 	return ret ? ret : text->error;
 }
 

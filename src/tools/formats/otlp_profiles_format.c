@@ -113,7 +113,7 @@ static void pass(struct otlp_profiles *profiles, struct rp_format_out *message)
 
 	if (message->error && !out->error)
 		out->error = message->error;
-	rp_out_bytes(out, message->buffer, message->used);
+	rp_out_append(out, message);
 	message->used = 0;
 }
 
@@ -134,7 +134,7 @@ static void put_profile(struct otlp_profiles *profiles, const struct rp_call_gro
 		struct rp_format_out *of_group =
 			&profiles->of_groups[groups[i] - samples->profile.tree.groups];
 
-		rp_out_bytes(message, of_group->buffer, of_group->used);
+		rp_out_append(message, of_group);
 		rp_out_fini(of_group);
 	}
 	if (rp_stack_samples_range(samples, &first, &last)) {
@@ -252,7 +252,7 @@ static void put_dictionary(struct otlp_profiles *profiles)
 	put_strings(profiles);
 	for (size_t i = 0; i < tree->group_count; i++)
 		put_thread(message, &tree->groups[i]);
-	rp_out_bytes(message, profiles->stacks.buffer, profiles->stacks.used);
+	rp_out_append(message, &profiles->stacks);
 	rp_proto_end(message, all);
 	pass(profiles, message);
 }
