@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """
 Measures how fast traces are read: by the library, by TraceEvent on the same file, and the
-index of a trace. The floor is read(2) of the same bytes.
+index of a trace. The floor is read(2) of the same bytes. Measures conversions to other formats,
+whose floor is reading the events and copying the bytes of the output.
 """
 
 import os
@@ -20,6 +21,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 EVENTS = 12_000_000
 EVENTS_QUICK = 200_000
 READINGS = 5
+EVENTS_CONVERTED = 2_000_000
+# Millions of events a second of processor time.
+CONVERSIONS = {'chrome': 2, 'jsonl': 1.5, 'csv': 0, 'perfetto': 0}
 
 
 def trace_event(build, trace, readings):
@@ -66,6 +70,32 @@ def measure_index(build, trace, events):
     return ok
 
 
+def measure_conversion(build, trace, form, events, reading_ns):
+    """Measure a conversion against reading the events and writing the same bytes."""
+    output = f'{trace}.{form}'
+    rounds = range(2 if measure.QUICK else READINGS)
+    command = [os.path.join(build, TOOL), 'convert', trace, '--to', form, '-q', '-f', '-o', output]
+    taken = [cpu_ns(command) for _ in rounds]
+    copied = [cpu_ns(['dd', f'if={output}', f'of={output}.copy', 'bs=256k', 'status=none'])
+              for _ in rounds]
+    os.unlink(output)
+    os.unlink(f'{output}.copy')
+    least, rate = CONVERSIONS[form], events / min(taken) * 1e3
+    ok = row(f'--to {form}: events a second of processor time', rate, 'M/s',
+             f'>= {least}' if least else '', rate >= least if least else None)
+    row(f'  {form} / reading and copying', min(taken) / (reading_ns * events + min(copied)), 'x')
+    return ok
+
+
+def measure_conversions(build, program, folder):
+    events = EVENTS_QUICK if measure.QUICK else EVENTS_CONVERTED
+    trace = os.path.join(folder, 'convert.nettrace')
+    subprocess.run([program, trace, 'write', str(events)], check=True, env=PLAIN)
+    found = measure.figures([program, trace, 'read'], env=PLAIN)
+    return all([measure_conversion(build, trace, form, events, min(found.rounds['ringpipe']))
+                for form in CONVERSIONS])
+
+
 def suite_reader(build):
     program = os.path.join(build, 'bench', 'bench-reader')
     count = EVENTS_QUICK if measure.QUICK else EVENTS
@@ -87,4 +117,5 @@ def suite_reader(build):
         else:
             row('TraceEvent', 'not here', target='>= 5')
         ok &= measure_index(build, trace, count)
+        ok &= measure_conversions(build, program, folder)
     return ok
