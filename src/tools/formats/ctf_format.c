@@ -139,13 +139,13 @@ static const bt_component_source *add_source(struct ctf *ctf)
 	return source;
 }
 
-/* Return: 0; -ENOENT: the library's plugin is not installed; -ENOMEM. */
+/* Return: 0; -EOPNOTSUPP: the library's plugin is not installed; -ENOMEM. */
 static int add_sink(struct ctf *ctf, const bt_component_sink **ret_sink)
 {
 	const bt_component_class_sink *class;
 	bt_value *parameters = bt_value_map_create();
 	const bt_plugin *plugin = NULL;
-	int ret = -ENOENT;
+	int ret = -EOPNOTSUPP;
 
 	if (!parameters ||
 	    bt_value_map_insert_string_entry(parameters, "path", ctf->source->folder) ||
@@ -158,7 +158,7 @@ static int add_sink(struct ctf *ctf, const bt_component_sink **ret_sink)
 		class = bt_plugin_borrow_sink_component_class_by_name_const(plugin, "fs");
 		ret = class && !bt_graph_add_sink_component(ctf->graph, class, "folder",
 							    parameters, BT_LOGGING_LEVEL_NONE,
-							    ret_sink) ? 0 : -ENOENT;
+							    ret_sink) ? 0 : -EOPNOTSUPP;
 	}
 	bt_plugin_put_ref(plugin);
 	bt_value_put_ref(parameters);
@@ -235,7 +235,7 @@ static int open_ctf(const struct rp_format_source *source, struct rp_format_out 
 	ret = ctf->graph ? connect_components(ctf) : -ENOMEM;
 	if (ret == 0)
 		run_graph(ctf);
-	else if (ret == -ENOENT)
+	else if (ret == -EOPNOTSUPP)
 		rp_tool_error("convert: the plugin ctf of libbabeltrace2 is missing");
 	if (ret == 0 && !ctf->streams.iterator)
 		ret = -ENOMEM;

@@ -24,7 +24,8 @@ struct rp_format_writer {
 	bool is_folder;			/* it makes a folder, and uses `out` for its errors only */
 	/*
 	 * Write the beginning. Both structs stay valid until close().
-	 * Return: 0; -ENOMEM. A failure to write is in out->error.
+	 * Return: 0; -ENOMEM; -EOPNOTSUPP, which is in out->error, too: the function has reported
+	 * what the build or the machine lacks. A failure to write is in out->error.
 	 */
 	int (*open)(const struct rp_format_source *source, struct rp_format_out *out,
 		    void **ret_state);

@@ -87,6 +87,8 @@ static int explain(const struct conversion_to *to, int ret, int output_error)
 	char buffer[512];
 	const char *said;
 
+	if (ret == -EOPNOTSUPP)
+		return RP_EXIT_FAILURE;
 	if (output_error) {
 		rp_tool_error("cannot write %s: %s", path, strerror(-output_error));
 		return RP_EXIT_FAILURE;
