@@ -12,6 +12,7 @@ import struct
 import subprocess
 import unittest
 
+import formats_test
 import nettrace
 import nettrace6 as v6
 from tool import ToolTest
@@ -206,7 +207,7 @@ class Ctf(ToolTest):
         trace.events({"id": 1, "thread": 1, "payload": bytes(range(len(NAMES))) + bytes(2)},
                      {"id": 2, "thread": 1, "payload": struct.pack("<H", len(text)) + text},
                      {"id": 2, "thread": 1, "payload": b"\3\0\xff\0x"})
-        data = trace.bytes
+        data = bytes(trace.bytes)
         events = self.convert(trace.events({"id": 3, "thread": 1}).end())
         self.assertEqual([event[1] for event in events],
                          ['Sh"op\\: { é:al%s\'l', ":event 7", ":event 7", "\ufffd\ufffd:\ufffd"])
@@ -263,13 +264,16 @@ class Ctf(ToolTest):
             self.assertIn("has the events before that", self.errors)
 
     def test_ctrl_c_leaves_a_trace_with_the_events_up_to_then(self):
-        trace = nettrace.sample(orders=50)[:-1]
+        trace = nettrace.Trace().define(1, "Shop", "order", 1, [("n", nettrace.U64)])
+        trace = bytes(trace.events(1, [bytes(8)] * 50).point({7: 50}, ns=2_000_000).bytes)
         os.mkfifo(self.path("pipe"))
         process = self.start("convert", "pipe", "--to", "ctf", "-q", "-o", "out")
         with open(self.path("pipe"), "wb") as pipe:
             pipe.write(trace)
             pipe.flush()
-            self.wait_until(lambda: os.path.exists(self.path("out")))
+            # The command has taken all bytes once the pipe is empty again.
+            self.wait_until(lambda: os.path.exists(self.path("out/stream")) and
+                            formats_test.Formats.is_drained(pipe))
             process.send_signal(signal.SIGINT)
             self.assertIn("stopped", self.finish(process, 130)[1])
         self.assertEqual(len(self.read_folder()[0]), 50)
