@@ -96,7 +96,9 @@ const struct rp_tool_command rp_commands[] = {
 			 "Elsewhere, and with a --format other than text, it prints a block for\n"
 			 "each interval. Events that occur faster than they can be read are\n"
 			 "dropped, and counted. The process never waits.\n"
-			 "The default of --providers is *:ffffffffffffffff:4.\n" UNTIL_END,
+			 "The default of --providers is *:ffffffffffffffff:4; for .NET, the\n"
+			 "providers System.Runtime and Microsoft-AspNetCore-Hosting. The counters\n"
+			 "of a .NET process include its meters.\n" UNTIL_END,
 		.examples = "top -n shop\n"
 			    "top -n shop --format json -d 10\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_PROVIDERS |

@@ -246,6 +246,15 @@ void rp_counter_board_enumerated(struct rp_counter_board *board)
 	pthread_mutex_unlock(&board->lock);
 }
 
+void rp_counter_board_announce(struct rp_counter_board *board, enum rp_counter_word word,
+			       const struct rp_counter_sample *sample)
+{
+	if (word == RP_COUNTER_INSTRUMENT)
+		rp_counter_board_instrument(board, sample);
+	else if (word == RP_COUNTER_ENUMERATED)
+		rp_counter_board_enumerated(board);
+}
+
 struct board_walk {
 	void (*visit)(const struct rp_counter_row *row, void *data);
 	void *data;

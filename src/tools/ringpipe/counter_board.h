@@ -64,6 +64,10 @@ void rp_counter_board_instrument(struct rp_counter_board *board,
  */
 void rp_counter_board_enumerated(struct rp_counter_board *board);
 
+/* Record what a word other than a sample says: one of both functions above, or nothing. */
+void rp_counter_board_announce(struct rp_counter_board *board, enum rp_counter_word word,
+			       const struct rp_counter_sample *sample);
+
 /* Call `visit` for each row that is shown, in the order of the board, with the lock held. */
 void rp_counter_board_walk(struct rp_counter_board *board,
 			   void (*visit)(const struct rp_counter_row *row, void *data), void *data);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "tools/ringpipe/counter_request.h"
 #include "tools/ringpipe/counter_views.h"
 #include "tools/client/exchange.h"
 #include "tools/trace/output.h"
@@ -22,10 +23,7 @@
 #include "tools/cli/tool.h"
 
 #define BUFFER_MB 16
-#define METRICS_KEYWORDS 0x2			/* TimeSeriesValues */
 #define HISTOGRAM_TOTALS 0x800000000000		/* ringpipe only; .NET ignores it */
-#define SERIES_MAX 1000
-#define HISTOGRAMS_MAX 100
 
 enum view { MONITOR, COLLECT, SERVE };
 
@@ -221,14 +219,8 @@ static int format_arguments(struct counters *counters)
 
 	if (ret != 0)
 		return ret;
-	if (asprintf(&counters->interval, "EventCounterIntervalSec=%g", seconds) < 0)
-		counters->interval = NULL;
-	if (asprintf(&counters->metrics,
-		     "SessionId=" RP_COUNTER_METRICS_SESSION ";Metrics=%s;RefreshInterval=%g;"
-		     "MaxTimeSeries=%d;MaxHistograms=%d;ClientId=ringpipe-%d-%" PRIx64,
-		     meters, seconds, SERIES_MAX, HISTOGRAMS_MAX, (int)getpid(),
-		     (uint64_t)rp_now_ms()) < 0)
-		counters->metrics = NULL;
+	counters->interval = rp_counter_request_events(seconds);
+	counters->metrics = rp_counter_request_metrics(meters, seconds);
 	free(meters);
 	return counters->interval && counters->metrics ? 0 : -ENOMEM;
 }
@@ -256,7 +248,8 @@ static int make_providers(struct counters *counters)
 		.size = sizeof(*providers),
 		.level = 4,
 		.name = RP_COUNTER_METRICS_PROVIDER,
-		.keywords = METRICS_KEYWORDS | (counters->view == SERVE ? HISTOGRAM_TOTALS : 0),
+		.keywords = RP_COUNTER_METRICS_KEYWORDS |
+			    (counters->view == SERVE ? HISTOGRAM_TOTALS : 0),
 		.filter_data = counters->metrics,
 	};
 	/* The library uses the first entry that matches a provider, so "*" is last. */
@@ -285,19 +278,19 @@ static void read_all(struct counters *counters, struct rp_reader *reader)
 	double interval_s = (double)counters->options->refresh_ms / 1000;
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_counter_sample sample;
+	enum rp_counter_word word;
 
 	while ((counters->error = rp_reader_next(reader, &event)) == 1) {
-		switch (rp_counter_decode(&event, interval_s, &sample)) {
+		word = rp_counter_decode(&event, interval_s, &sample);
+		switch (word) {
 		case RP_COUNTER_SAMPLE:
 			show(counters, &sample);
 			if (counters->writer.error)
 				return;
 			break;
 		case RP_COUNTER_INSTRUMENT:
-			rp_counter_board_instrument(&counters->board, &sample);
-			break;
 		case RP_COUNTER_ENUMERATED:
-			rp_counter_board_enumerated(&counters->board);
+			rp_counter_board_announce(&counters->board, word, &sample);
 			break;
 		case RP_COUNTER_ERROR:
 			rp_tool_error("process %d: %s", counters->target.pid, sample.name);

@@ -24,10 +24,15 @@
 #include "tools/cli/signals.h"
 #include "tools/client/providers.h"
 #include "tools/client/recording.h"
+#include "tools/ringpipe/counter_request.h"
 #include "tools/trace/input.h"
 
 #define SAMPLER "Microsoft-DotNETCore-SampleProfiler"
 #define DEFAULT_PROVIDERS "*:ffffffffffffffff:4"
+/* .NET has no name for all providers. These have spans and counters. */
+#define DOTNET_PROVIDERS \
+	"System.Runtime:ffffffffffffffff:4,Microsoft-AspNetCore-Hosting:ffffffffffffffff:4"
+#define ALL_METERS "*"
 /* Until a blocked output is given up after the end of the session. */
 #define SHOW_TIMEOUT_S 2
 #define DEFAULT_ROWS 20u
@@ -40,7 +45,8 @@ struct top {
 	struct rp_session_provider *parsed;	/* of --providers, with the texts */
 	struct rp_session_provider *providers;
 	size_t provider_count;
-	char interval[64];		/* the providers' arguments */
+	char *interval, *metrics;	/* the providers' arguments */
+	bool is_dotnet;			/* the target is a .NET runtime */
 
 	struct rp_top_board board;
 	struct rp_top_names *names;
@@ -347,7 +353,7 @@ static int run_session(struct top *top)
 	const struct rp_recording_plan plan = {
 		.target = top->target, .signal_fd = top->signal_fd, .providers = top->providers,
 		.provider_count = top->provider_count, .buffer_mb = top->options->buffer_mb,
-		.format = rp_providers_choose_format(top->target),
+		.format = top->is_dotnet ? 4 : 6,
 		.duration_ms = top->options->duration_ms,
 	};
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
@@ -367,6 +373,55 @@ static int run_session(struct top *top)
 	return ret ? ret : finish(top, &result);
 }
 
+static void free_providers(struct top *top)
+{
+	free(top->interval);
+	free(top->metrics);
+	free(top->providers);
+	free(top->parsed);
+	top->interval = top->metrics = NULL;
+	top->providers = top->parsed = NULL;
+}
+
+/*
+ * The sampler is first, because the library uses the first entry that matches a provider. .NET is
+ * also asked for its meters; libringpipe's counters are EventCounters.
+ */
+static int make_providers(struct top *top)
+{
+	const char *list = top->options->providers;
+	const double interval_s = (double)top->options->refresh_ms / 1000;
+	struct rp_session_provider added = {
+		.size = sizeof(added), .level = 4, .name = SAMPLER, .keywords = ~0ull,
+	};
+	size_t count;
+
+	free_providers(top);
+	if (rp_recording_providers_parse(list ? list : top->is_dotnet ? DOTNET_PROVIDERS :
+					 DEFAULT_PROVIDERS, "top", &top->parsed, &count))
+		return RP_EXIT_USAGE;
+	top->providers = calloc(count + 2, sizeof(*top->providers));
+	top->interval = rp_counter_request_events(interval_s);
+	top->metrics = rp_counter_request_metrics(ALL_METERS, interval_s);
+	if (!top->providers || !top->interval || !top->metrics) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	top->providers[0] = added;
+	for (size_t i = 0; i < count; i++) {
+		top->providers[i + 1] = top->parsed[i];
+		if (!top->parsed[i].filter_data)
+			top->providers[i + 1].filter_data = top->interval;
+	}
+	added.name = RP_COUNTER_METRICS_PROVIDER;
+	added.keywords = RP_COUNTER_METRICS_KEYWORDS;
+	added.filter_data = top->metrics;
+	if (top->is_dotnet)
+		top->providers[count + 1] = added;
+	top->provider_count = count + 1 + top->is_dotnet;
+	return RP_EXIT_OK;
+}
+
 /* Return: the exit status. */
 static int show_target(struct top *top, const struct rp_target *target, enum rp_top_wish *ret_wish)
 {
@@ -378,10 +433,14 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 	top->wish = *ret_wish = RP_TOP_GO_ON;
 	top->show_error = 0;
 	top->cost = (struct rp_top_cost){ .pid = target->pid };
-	if (rp_recording_check_providers(top->options, target, top->providers + 1,
-					 top->provider_count - 1))
+	top->is_dotnet = rp_providers_choose_format(target) == 4;
+	if (make_providers(top))
 		return RP_EXIT_FAILURE;
-	ret = rp_top_board_init(&top->board, (double)top->options->refresh_ms / 1000);
+	if (rp_recording_check_providers(top->options, target, top->parsed,
+					 top->provider_count - 1 - top->is_dotnet))
+		return RP_EXIT_FAILURE;
+	ret = rp_top_board_init(&top->board, (double)top->options->refresh_ms / 1000,
+				top->is_dotnet);
 	if (ret == 0) {
 		ret = rp_top_names_create(target->pid, &top->names);
 		if (ret == 0)
@@ -395,36 +454,6 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 		return ret;
 	rp_tool_error("top: %s", strerror(-ret));
 	return RP_EXIT_FAILURE;
-}
-
-/* The sampler is first, because the library uses the first entry that matches a provider. */
-static int make_providers(struct top *top)
-{
-	const char *list = top->options->providers;
-	struct rp_session_provider *providers;
-	size_t count;
-
-	if (rp_recording_providers_parse(list ? list : DEFAULT_PROVIDERS, "top", &top->parsed,
-					 &count))
-		return RP_EXIT_USAGE;
-	providers = calloc(count + 1, sizeof(*providers));
-	if (!providers) {
-		rp_tool_error("out of memory");
-		return RP_EXIT_FAILURE;
-	}
-	snprintf(top->interval, sizeof(top->interval), "EventCounterIntervalSec=%g",
-		 (double)top->options->refresh_ms / 1000);
-	providers[0] = (struct rp_session_provider){
-		.size = sizeof(*providers), .level = 4, .name = SAMPLER, .keywords = ~0ull,
-	};
-	for (size_t i = 0; i < count; i++) {
-		providers[i + 1] = top->parsed[i];
-		if (!top->parsed[i].filter_data)
-			providers[i + 1].filter_data = top->interval;
-	}
-	top->providers = providers;
-	top->provider_count = count + 1;
-	return RP_EXIT_OK;
 }
 
 /* Return: 0, with the only process that can be traced; -ESRCH, after an error line. */
@@ -509,7 +538,6 @@ int rp_command_top(const struct rp_tool_options *options)
 		signal(SIGPIPE, SIG_IGN);
 		status = run(&top);
 	}
-	free(top.providers);
-	free(top.parsed);
+	free_providers(&top);
 	return status;
 }

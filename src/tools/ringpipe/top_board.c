@@ -28,7 +28,7 @@ static int visit_span(const struct rp_trace_span *span, void *data)
 	return rp_latency_add(&row->now, ns) || rp_latency_add(&row->all, ns) ? -ENOMEM : 0;
 }
 
-int rp_top_board_init(struct rp_top_board *board, double interval_s)
+int rp_top_board_init(struct rp_top_board *board, double interval_s, bool has_instruments)
 {
 	*board = (struct rp_top_board){
 		.spans = { .visit = visit_span, .data = board }, .pointer_bytes = 8,
@@ -43,8 +43,9 @@ int rp_top_board_init(struct rp_top_board *board, double interval_s)
 	}
 	pthread_mutex_init(&board->lock, NULL);
 	rp_counter_board_init(&board->counters);
-	/* The session requests no instruments, which would arrive in addition. */
-	rp_counter_board_enumerated(&board->counters);
+	/* Instruments are only requested from .NET; libringpipe's would arrive in addition. */
+	if (!has_instruments)
+		rp_counter_board_enumerated(&board->counters);
 	return 0;
 }
 
@@ -98,6 +99,7 @@ static void take_sample(struct rp_top_board *board, const struct rp_reader_event
 int rp_top_board_take(struct rp_top_board *board, const struct rp_reader_event *event)
 {
 	struct rp_counter_sample counter;
+	enum rp_counter_word word;
 	int ret = 0;
 
 	if (rp_profile_classify(event) == RP_PROFILE_THREAD_SAMPLE) {
@@ -107,10 +109,15 @@ int rp_top_board_take(struct rp_top_board *board, const struct rp_reader_event *
 		pthread_mutex_unlock(&board->lock);
 		return 0;
 	}
-	if (rp_counter_decode(event, board->interval_s, &counter) == RP_COUNTER_SAMPLE) {
+	word = rp_counter_decode(event, board->interval_s, &counter);
+	if (word == RP_COUNTER_SAMPLE)
 		rp_counter_board_take(&board->counters, &counter);
+	else
+		rp_counter_board_announce(&board->counters, word, &counter);
+	/* The provider also marks when it collects values, which is no span of the program. */
+	if (word != RP_COUNTER_OTHER ||
+	    strcmp(event->type->provider, RP_COUNTER_METRICS_PROVIDER) == 0)
 		return 0;
-	}
 	pthread_mutex_lock(&board->lock);
 	board->now.events++;
 	ret = rp_trace_spans_take(&board->spans, event);

@@ -57,8 +57,8 @@ struct rp_top_board {
 	struct rp_counter_board counters;
 };
 
-/* Return: 0; -ENOMEM. */
-int rp_top_board_init(struct rp_top_board *board, double interval_s);
+/* @has_instruments: the session requests instruments, too. Return: 0; -ENOMEM. */
+int rp_top_board_init(struct rp_top_board *board, double interval_s, bool has_instruments);
 void rp_top_board_fini(struct rp_top_board *board);
 
 /* Take the next event of the session. Return: 0; -ENOMEM. */

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe top` on a .NET process: it shows the meters that the program counts with."""
+import itertools
+import json
+import os
+import subprocess
+import unittest
+
+import clients
+
+RINGPIPE = os.environ["RINGPIPE"]
+PATIENCE_S = 120
+BLOCKS_MAX = 60
+# Values that the program reports when it is asked.
+WANTED = {("level", ""): -4, ("tenth", ""): 0.2, ("parts", "part=one"): 1,
+          ("parts", "and=more,part=two"): 2, ("number-15", ""): 1.7976931348623157e308}
+
+
+class DotnetTop(unittest.TestCase):
+    def setUp(self):
+        self.host = subprocess.Popen([*clients.counters_command(), "publish"], text=True,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(self.end)
+        self.pid = int(self.host.stdout.readline())
+
+    def end(self):
+        self.host.kill()
+        self.host.communicate()
+
+    def test_meters_of_the_program_and_of_the_runtime_are_counters(self):
+        with subprocess.Popen([RINGPIPE, "top", "-q", "-p", str(self.pid), "--refresh", "1s",
+                               "--format", "json"], stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE) as top:
+            self.addCleanup(top.kill)
+            self.host.stdin.write("\n")
+            self.host.stdin.flush()
+            found, spans = {}, []
+            for line in itertools.islice(top.stdout, BLOCKS_MAX):
+                block = json.loads(line)
+                found = {(row["provider"], row["counter"], row["tags"]): row["value"]
+                         for row in block["counters"]}
+                spans += block["spans"]
+                if all(("Twin-Meter", *key) in found for key in WANTED) and \
+                        found["Twin-Meter", "level", ""] == WANTED["level", ""]:
+                    break
+            top.terminate()
+            top.communicate(timeout=PATIENCE_S)
+            self.assertEqual(top.returncode, 0)
+        for key, value in WANTED.items():
+            self.assertEqual(found["Twin-Meter", *key], value)
+        self.assertIn("System.Runtime", {provider for provider, _, _ in found})
+        # The provider of meters marks its own work, which is none of the program's.
+        self.assertEqual([span for span in spans if "Metrics" in str(span)], [])
+
+
+if __name__ == "__main__":
+    clients.main(clients.counters_command)
