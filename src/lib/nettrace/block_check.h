@@ -12,7 +12,7 @@
 #include "nettrace/event_header.h"
 #include "nettrace/format.h"
 
-/* What the checks of a stream need to know, and what they learn. */
+/* The state of the checks of a stream. */
 struct rp_block_check {
 	bool is_v6;
 	bool has_extensions;		/* V6: a later minor version, with attributes of its own */

@@ -26,7 +26,7 @@
 #define SKIP_BYTES (256u << 10)
 #define RANGES_MAX 1024u
 
-/* What is at a place of the stream, whose offset is relative to the reader's. */
+/* A possible block at a place of the stream. */
 struct found_block {
 	enum rp_block_kind kind;
 	struct rp_cursor content;	/* valid until more bytes are read */

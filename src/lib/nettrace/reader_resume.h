@@ -13,7 +13,7 @@
 
 struct rp_reader;
 
-/* What a damaged part of the stream may have contained. */
+/* The most that a damaged part of the stream may have contained. */
 enum rp_damage_scope {
 	RP_DAMAGE_EVENTS,	/* events only */
 	RP_DAMAGE_BLOCK,	/* one block of any kind */
@@ -36,7 +36,7 @@ struct rp_reader_resume {
 	uint64_t range_count, damaged_bytes;
 	uint64_t lost_events;
 
-	/* What a damaged part may have contained, and the reader therefore does not know. */
+	/* The reader does not know what a damaged part contained. These parts may be missing: */
 	bool missed_declarations;	/* definitions, threads, removals or sequence points */
 	struct rp_id_order stack_ids, label_ids;
 	bool flushed_types;		/* V6: a sequence point of the stream removed all types */
