@@ -499,11 +499,12 @@ static int has_loose_times(struct rp_reader *reader, size_t at)
 	return check->has_loose_times;
 }
 
+/* Whether the next block, if it is present, has to show what the times of this one mean. */
 static bool has_inexact_times(const struct rp_reader *reader, const struct found_block *found)
 {
 	const struct rp_block_check *check = &reader->resume.check;
 
-	return found->kind == RP_BLOCK_EVENT && found->proof == RP_BLOCK_LIKELY &&
+	return is_present(reader, found->bytes, 1) && found->kind == RP_BLOCK_EVENT && found->proof == RP_BLOCK_LIKELY &&
 	       rp_block_has_times(found->content) && !check->has_exact_times &&
 	       !check->has_loose_times;
 }
