@@ -149,14 +149,14 @@ class Version6(ToolTest):
     def test_unknown_indexes_are_errors_with_their_place(self):
         for trace, said in ((begin().events(event(thread=5)), "unknown thread"),
                             (begin().events(event(capture=5)), "unknown thread"),
-                            (begin().events(event(id=5)), "unknown type 5"),
-                            (begin().threads({"index": 1}), "defined twice in a Thread block"),
-                            (begin().define(1, "a", "b", 1), "defined twice in a Metadata block"),
-                            (begin().point([(5, 1)]), "damaged SequencePoint"),
+                            (begin().events(event(id=5)), "unknown type"),
+                            (begin().threads({"index": 1}), "a thread declared twice"),
+                            (begin().define(1, "a", "b", 1), "an event defined twice"),
+                            (begin().point([(5, 1)]), "the number of an unknown thread"),
                             (begin().block(v6.TRACE, b""), "second Trace block"),
                             (begin().block(v6.LABELS, struct.pack("<II", 1, 1) + b"\x8b"),
-                             "damaged LabelList"),
-                            (begin().block(v6.THREAD, b"\xff\0"), "damaged Thread")):
+                             "a damaged block of label lists"),
+                            (begin().block(v6.THREAD, b"\xff\0"), "a damaged block of threads")):
             with self.subTest(said=said):
                 self.events(trace, status=1)
                 self.assertIn(said, self.last_error)

@@ -157,10 +157,17 @@ class Original:
         self.payloads, self.points, self.blocks = \
             decoder.payloads, decoder.points, decoder.blocks
         self.is_v6 = decoder.is_v6
+        # A type of a field that is unknown leaves the event without fields.
+        self.without_fields = {self.no_fields(line) for line in self.lines}
         self.by_rest = {}
         for line, span in zip(self.lines, self.payloads):
             self.by_rest.setdefault(self.rest(line), []).append((line, span))
             self.by_rest.setdefault(self.rest(line.split("\t")[0] + "\t"), []).append((line, span))
+
+    @staticmethod
+    def no_fields(line):
+        begin, _, payload = line.rsplit(" ", 2)
+        return begin + payload
 
     @staticmethod
     def rest(line):
@@ -172,6 +179,8 @@ class Original:
         """Whether the trace has the event; bytes of a payload in the damage may differ, and an
         unknown stack is empty."""
         head, frames = line.split("\t")
+        if self.overlaps({METADATA}, begin, end) and self.no_fields(line) in self.without_fields:
+            return True
         if line in self.known or (not frames and head in self.without_stacks):
             return True
         payload = head.rsplit(" ", 1)[1]

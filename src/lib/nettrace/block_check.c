@@ -72,6 +72,7 @@ static const char *take_events(const struct rp_block_check *check, struct rp_cur
 	struct rp_wire_event event = { 0 }, previous = { 0 };
 	struct rp_cursor payload;
 	const uint8_t *unused;
+	const char *reason;
 
 	if (rp_wire_block_header(c, &layout) < 0)
 		return "a damaged event block";
@@ -83,9 +84,11 @@ static const char *take_events(const struct rp_block_check *check, struct rp_cur
 		note_time(times, event.time);
 		if (times->events > 1 && !has_other_ids(&event, &previous))
 			continue;
-		if (!event.metadata_id ||
-		    (check->is_known && !check->is_known(check->data, &event)))
-			return "an event with an unknown id";
+		if (!event.metadata_id)
+			return "an event without a type";
+		reason = check->find_unknown ? check->find_unknown(check->data, &event) : NULL;
+		if (reason)
+			return reason;
 		previous = event;
 	}
 	return NULL;
@@ -132,7 +135,7 @@ bool rp_block_check_cut(const struct rp_block_check *check, struct rp_cursor c)
 		return false;
 	while (rp_wire_event_take(&c, &layout, &event, &payload) == 0) {
 		if (event.time < times.stated_first || event.time > times.stated_last ||
-		    !check->is_known(check->data, &event))
+		    check->find_unknown(check->data, &event))
 			return false;
 	}
 	return true;

@@ -18,8 +18,8 @@ struct rp_block_check {
 	bool has_extensions;		/* V6: a later minor version, with attributes of its own */
 	uint32_t pointer_bytes;
 	uint64_t checked_bytes;		/* as a measure of the time taken */
-	/* Whether the ids of an event are known; NULL: do not check. */
-	bool (*is_known)(const void *data, const struct rp_wire_event *event);
+	/* Return which id of an event is unknown, or NULL. No function: do not check. */
+	const char *(*find_unknown)(const void *data, const struct rp_wire_event *event);
 	const void *data;		/* argument of the function */
 	/* Most writers state the exact times of a block's events, some an interval around them. */
 	bool has_exact_times;		/* such a block was seen */
@@ -44,7 +44,7 @@ const char *rp_block_check(struct rp_block_check *check, enum rp_block_kind kind
 
 /*
  * Whether the first bytes of an event block may be right: the complete events in them have known
- * ids, and times between those that the block states. `is_known` is set.
+ * ids, and times between those that the block states. `find_unknown` is set.
  */
 bool rp_block_check_cut(const struct rp_block_check *check, struct rp_cursor content);
 

@@ -115,7 +115,8 @@ static int take_type(struct rp_type_table *table, struct rp_cursor *c, int depth
 	if (code == RP_WIRE_ARRAY || code == RP_WIRE_FIXED_ARRAY || code == RP_WIRE_REL_LOC ||
 	    code == RP_WIRE_DATA_LOC)
 		return take_array(table, c, code, depth, field);
-	ret = rp_describe_code(code, &field->type, &field->wire_bytes);
+	/* A later version may have other codes. */
+	ret = rp_describe_code(code, &field->type, &field->wire_bytes) < 0 ? -ENOTSUP : 0;
 	if (ret == 0 && field->type == RP_TYPE_STRUCT)
 		ret = take_fields(table, c, depth + 1, &field->members, &field->member_count);
 	return ret;
@@ -204,15 +205,34 @@ static bool has_too_many_located(const struct rp_reader_field *fields, uint16_t 
 	return located > LOCATED_MAX;
 }
 
+/* Skip a list of fields that cannot be expressed, of which `fields` is the beginning. */
+static int skip_fields(struct rp_cursor fields, struct rp_cursor *row)
+{
+	const uint8_t *skipped;
+	uint16_t count, size;
+	int ret = rp_cursor_u16(&fields, &count);
+
+	while (ret == 0 && count--) {
+		ret = rp_cursor_u16(&fields, &size);
+		if (ret == 0)
+			ret = rp_cursor_take(&fields, size, &skipped);
+	}
+	*row = fields;
+	return ret;
+}
+
 /* A field list that is damaged or cannot be expressed leaves the type without fields. */
 static int take_description(struct rp_type_table *table, struct rp_cursor *row,
 			    struct rp_reader_type *type)
 {
-	const struct rp_reader_field *fields;
+	const struct rp_cursor begin = *row;
+	const struct rp_reader_field *fields = NULL;
 	struct rp_cursor attributes;
-	uint16_t count, size;
+	uint16_t count = 0, size;
 	int ret = take_fields(table, row, 0, &fields, &count);
 
+	if (ret == -ENOTSUP)
+		ret = skip_fields(begin, row);
 	table->has_unknown |= ret == -EBADMSG;
 	if (ret < 0)
 		return ret == -ENOMEM ? ret : 0;

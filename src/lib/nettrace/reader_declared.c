@@ -101,18 +101,22 @@ bool rp_reader_are_rows_right(struct rp_reader *reader)
 	return true;
 }
 
-bool rp_reader_knows(const void *data, const struct rp_wire_event *event)
+const char *rp_reader_find_unknown(const void *data, const struct rp_wire_event *event)
 {
 	const struct rp_reader *reader = data;
 	size_t unused;
 
 	if (!rp_type_table_find(&reader->types, event->metadata_id))
-		return false;
-	return !reader->layout.has_labels ||
-	       (rp_thread_rows_find(&reader->thread_rows, event->thread) &&
-		rp_thread_rows_find(&reader->thread_rows, event->capture_thread) &&
-		(!event->labels || rp_point_index_find(&reader->labels.index, event->labels,
-						       &unused)));
+		return "an event of unknown type";
+	if (!reader->layout.has_labels)
+		return NULL;
+	if (!rp_thread_rows_find(&reader->thread_rows, event->thread) ||
+	    !rp_thread_rows_find(&reader->thread_rows, event->capture_thread))
+		return "an event of an unknown thread";
+	if (event->labels &&
+	    !rp_point_index_find(&reader->labels.index, event->labels, &unused))
+		return "an event with an unknown label list";
+	return NULL;
 }
 
 void rp_reader_lose_event(struct rp_reader *reader, uint64_t at, const char *reason)

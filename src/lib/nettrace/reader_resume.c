@@ -124,10 +124,9 @@ static bool is_next_v6(struct rp_reader *reader, size_t at)
 {
 	uint32_t word;
 
-	if (!is_present(reader, at, 4))
+	/* The stream may be cut in the next header. */
+	if (!is_present(reader, at, 4) || peek(reader, at, 4) < 0)
 		return true;
-	if (peek(reader, at, 4) < 0)
-		return is_end(reader, at);
 	word = u32_at(reader, at);
 	/* Zeros may also be damage. */
 	return word ? is_kind_v6(reader, word) :
@@ -143,7 +142,7 @@ static int find_v6(struct rp_reader *reader, size_t at, struct found_block *foun
 		return ret;
 	word = u32_at(reader, at);
 	if (!is_kind_v6(reader, word)) {
-		found->reason = "no block";
+		found->reason = word >> 24 == RP_BLOCK_TRACE ? "a second Trace block" : "no block";
 		return 0;
 	}
 	found->kind = (enum rp_block_kind)(word >> 24);
@@ -405,10 +404,10 @@ static bool is_cut_right(struct rp_reader *reader, const struct found_block *fou
 	/* With the end of a stream of V4 at its end, bytes are missing before that. */
 	if (!reader->layout.has_labels && end[-1] == RP_TAG_NULL && end[-2] == RP_TAG_END)
 		return false;
-	check->is_known = rp_reader_knows;
+	check->find_unknown = rp_reader_find_unknown;
 	is_right = rp_block_check_cut(check, rp_cursor_over(bytes_at(reader, found->header),
 							    left - found->header));
-	check->is_known = NULL;
+	check->find_unknown = NULL;
 	return is_right;
 }
 
@@ -527,9 +526,9 @@ static int find_block(struct rp_reader *reader)
 	int ret;
 
 	/* After damage, events with unknown ids are expected: they alone are dropped. */
-	check->is_known = reader->resume.missed_declarations ? NULL : rp_reader_knows;
+	check->find_unknown = reader->resume.missed_declarations ? NULL : rp_reader_find_unknown;
 	ret = find_at(reader, 0, &found);
-	check->is_known = NULL;
+	check->find_unknown = NULL;
 	if (ret < 0)
 		return ret;
 	if (found.reason && is_later(reader, &found))

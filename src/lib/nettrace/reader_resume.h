@@ -85,8 +85,8 @@ const char *rp_reader_check_declared(struct rp_reader *reader, enum rp_block_kin
 /* Count an event whose type, thread or label list is unknown because of damage. */
 void rp_reader_lose_event(struct rp_reader *reader, uint64_t at, const char *reason);
 
-/* Whether the type, the threads and the label list of an event of a block are known. */
-bool rp_reader_knows(const void *reader, const struct rp_wire_event *event);
+/* Return whether the type, a thread or the label list of an event is unknown, as a reason; NULL. */
+const char *rp_reader_find_unknown(const void *reader, const struct rp_wire_event *event);
 
 /*
  * Whether the rows of an event's thread and capture thread are still those that the event means.
