@@ -75,6 +75,41 @@ class Losses(ToolTest):
         path = self.write("t", nettrace.sample())
         self.assertEqual(self.run_tool("report", path, "losses")[0], "Nothing is lost.\n")
 
+    def damaged(self):
+        """A trace of 3 blocks with 2 events each, the second damaged, and the block's offset."""
+        trace = self.trace()
+        for block in range(3):
+            begin = len(trace.bytes)
+            trace.events(ORDER, [nettrace.order(2 * block + i, "Zoe") for i in range(2)],
+                         ns=1_000_000 * (block + 1))
+            offset = begin if block == 1 else offset if block else 0
+        data = bytearray(trace.end())
+        data[offset + 50:offset + 62] = b"\xff" * 12
+        return self.write("damaged", bytes(data)), offset
+
+    def test_damaged_parts_are_listed_with_their_offsets_and_the_events_lost_to_them(self):
+        path, offset = self.damaged()
+        out, err = self.run_tool("report", path, "losses", status=1)
+        self.assertIn(f"At offset {offset}, ", out)
+        self.assertIn("The damage lost 2 events.", out)
+        self.assertRegex(err, f"the trace is damaged at offset {offset}: .*; .* bytes are damaged, "
+                              "and 2 events are lost to it; the report has the other events")
+        row, = json.loads(self.run_tool("report", path, "losses", "--format=json", status=1)[0])
+        self.assertEqual((row["damage_offset"], row["lost"], row["ring"]), (offset, None, None))
+        self.assertGreater(row["damaged_bytes"], 100)
+
+    def test_reports_and_conversions_have_the_events_after_damage_and_fail(self):
+        path, offset = self.damaged()
+        rows = self.run_tool("report", path, "events", "--format=json", status=1)[0]
+        numbers = [json.loads(row)["fields"]["order_id"] for row in rows.splitlines()]
+        self.assertEqual(numbers, [0, 1, 4, 5])
+        summary = json.loads(self.run_tool("report", path, "--format=json", status=1)[0])
+        self.assertIn(f"damaged at offset {offset}", summary["error"])
+        new = self.write("new", b"")
+        for options in ([], ["--to=csv"]):
+            err = self.run_tool("convert", path, "--force", "-o", new, *options, status=1)[1]
+            self.assertIn("has the other events", err)
+
     def test_a_payload_that_is_cut_is_no_loss(self):
         trace = self.trace()
         trace.events(LOST, [nettrace.lost(0, "full", 9)[:n] for n in range(20)], thread=8)

@@ -212,8 +212,8 @@ const struct rp_tool_command rp_commands[] = {
 			 "offcpu, functions by waiting time; waits, which thread blocked\n"
 			 "which; or timeline, what each thread did when.\n"
 			 "FILE may be -, for standard input. If a trace is damaged or stops\n"
-			 "before its end, the command prints what can be read, and the status\n"
-			 "is 1.\n",
+			 "before its end, the command prints what can be read, also after the\n"
+			 "damage, and the status is 1.\n",
 		.examples = "report shop.nettrace\n"
 			    "report shop.nettrace events --where 'total > 100'\n"
 			    "report shop.nettrace spans\n"
@@ -276,9 +276,9 @@ const struct rp_tool_command rp_commands[] = {
 			 "If the output's name ends in .zst, zstd compresses the trace, which\n"
 			 "keeps its version unless --format is given; all commands that read\n"
 			 "traces accept it.\n"
-			 "If FILE is damaged or stops before its end, the new trace is complete\n"
-			 "up to that place, and the status is 1. After Ctrl-C, it is complete up\n"
-			 "to there, and the status is 130.\n",
+			 "If FILE is damaged or stops before its end, the new trace has what can\n"
+			 "be read, also after the damage, and the status is 1. After Ctrl-C, it\n"
+			 "is complete up to there, and the status is 130.\n",
 		.examples = "convert shop.nettrace -o shop6.nettrace\n"
 			    "convert --format 4 -o old.nettrace new.nettrace\n"
 			    "convert --where 'total > 100' -o large.nettrace shop.nettrace\n"

@@ -125,7 +125,7 @@ static int scan_part(struct merged_file *part)
 	struct rp_input input;
 	char buffer[512];
 	const char *said;
-	int ret = rp_input_open(&input, part->path, merge->signal_fd, &reader);
+	int ret = rp_input_open_undamaged(&input, part->path, merge->signal_fd, &reader);
 
 	merge->is_stopped |= ret == -ECANCELED;
 	if (ret < 0)
@@ -158,7 +158,7 @@ static int prepare_part(struct merged_file *part)
 	if (!part->scan.has_types &&
 	    (part->scan.info.version != 4 || !part->scan.has_processes))
 		return rp_input_open_bytes(&part->input, part->path, part->merge->signal_fd);
-	ret = rp_input_open(&input, part->path, part->merge->signal_fd, &reader);
+	ret = rp_input_open_undamaged(&input, part->path, part->merge->signal_fd, &reader);
 	if (ret < 0)
 		return ret;
 	ret = convert_part(part, reader);
