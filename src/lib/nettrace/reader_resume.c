@@ -503,9 +503,9 @@ static bool has_inexact_times(const struct rp_reader *reader, const struct found
 {
 	const struct rp_block_check *check = &reader->resume.check;
 
-	return is_present(reader, found->bytes, 1) && found->kind == RP_BLOCK_EVENT && found->proof == RP_BLOCK_LIKELY &&
-	       rp_block_has_times(found->content) && !check->has_exact_times &&
-	       !check->has_loose_times;
+	return is_present(reader, found->bytes, 1) && found->kind == RP_BLOCK_EVENT &&
+	       found->proof == RP_BLOCK_LIKELY && rp_block_has_times(found->content) &&
+	       !check->has_exact_times && !check->has_loose_times;
 }
 
 /* Whether the stream has blocks of a later version: a damaged version would be the only one. */
