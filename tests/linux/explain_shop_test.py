@@ -55,13 +55,56 @@ def lower_bound(right, count, z=1.96):
     return (middle - spread) / (1 + z * z / count)
 
 
+def disk_of(path):
+    """Return the numbers of the disk that has a file, as control groups name it; or None."""
+    device = os.stat(path).st_dev
+    folder = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
+    if os.path.exists(os.path.join(folder, "partition")):
+        folder = os.path.join(os.path.realpath(folder), "..")
+    with contextlib.suppress(OSError), open(os.path.join(folder, "dev"), encoding="ascii") as file:
+        return file.read().strip()
+    return None
+
+
+def write_text(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def throttled(disk, rate):
+    """Make a control group that reads at most `rate` bytes a second from a disk. Yield a function
+    that moves a process into it."""
+    forms = (("/sys/fs/cgroup/blkio", "blkio.throttle.read_bps_device", f"{disk} {rate}"),
+             ("/sys/fs/cgroup", "io.max", f"{disk} rbps={rate}"))
+    base, name, limit = next((form for form in forms if os.path.exists(form[0])), forms[0])
+    group = os.path.join(base, f"ringpipe-test-{os.getpid()}")
+    try:
+        os.mkdir(group)
+        write_text(os.path.join(group, name), limit)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
+        raise unittest.SkipTest(f"no control group can limit a disk: {error}") from None
+    try:
+        yield lambda pid: write_text(os.path.join(group, "cgroup.procs"), str(pid))
+    finally:
+        os.rmdir(group)
+
+
 class Causes(Case):
+    causes = sorted(PARTS)
+    kind = ""
+
+    def slow_down(self, _):
+        """Slow the shop down by a cause outside of it."""
+
     def record_requests(self):
         """Record the shop while it serves requests of all causes. Return what the shop knows of
         them, and the messages of the recorder."""
         log = self.trace + ".log"
         chance = random.Random(SEED)
-        causes = sorted(PARTS) * REQUESTS
+        causes = self.causes * REQUESTS
         chance.shuffle(causes)
         # The search for leaks cannot suspend the shop's threads of high priority.
         with drive.shop(SHOP, "--slow", log, env=WITHOUT_LEAKS) as shop:
@@ -71,6 +114,7 @@ class Causes(Case):
                 shop.wait_for_sessions(1, [recorder])
                 drive.wait_for(lambda: shop.stats()["supplier_is_traced"],
                                "a session in the supplier", [shop.process, recorder])
+                self.slow_down(shop)
                 for cause in causes:
                     send(shop, f"{chance.getrandbits(128):032x}", cause, chance.randint(2000, 5000))
                 wait_for_lines(log, len(causes))
@@ -84,7 +128,7 @@ class Causes(Case):
         with open(log, encoding="ascii") as lines:
             known = {trace_id: Known(cause, int(wall), int(added))
                      for trace_id, cause, wall, added in map(str.split, lines)}
-        self.assertEqual(len(known), REQUESTS * len(PARTS))
+        self.assertEqual(len(known), len(causes))
         return known, errors
 
     def strip(self):
@@ -115,16 +159,34 @@ class Causes(Case):
                 wrong.append((trace_id, request, {part: ns for part, ns in parts.items() if ns}))
             whole_ns += row["duration_ns"]
             unexplained_ns += parts["unexplained"]
-        for cause in PARTS:
+        for cause in self.causes:
             self.assertGreaterEqual(right[cause], REQUESTS - WRONG_MAX, (cause, wrong[:10], errors))
             self.assertGreaterEqual(near[cause], REQUESTS - WRONG_MAX, (cause, near, errors))
         self.assertLessEqual(unexplained_ns, 0.01 * whole_ns)
         for name, found in ("cause", right), ("duration", near):
             shares = ", ".join(f"{cause} {found[cause]} of {REQUESTS} "
                                f"(>= {lower_bound(found[cause], REQUESTS):.1%})"
-                               for cause in PARTS)
-            print(f"# figure: explain: the {name} is right: {shares}")
-        print(f"# figure: explain: {unexplained_ns / whole_ns:.2%} unexplained")
+                               for cause in self.causes)
+            print(f"# figure: explain{self.kind}: the {name} is right: {shares}")
+        print(f"# figure: explain{self.kind}: {unexplained_ns / whole_ns:.2%} unexplained")
+
+
+class ThrottledDisk(Causes):
+    """The disk is slow because a control group limits the shop's reads."""
+    causes = ["disk", "page"]
+    kind = ", throttled disk"
+
+    def setUp(self):
+        super().setUp()
+        disk = disk_of(os.path.dirname(self.trace))
+        if not disk:
+            self.skipTest("the folder for temporary files is on no disk")
+        groups = contextlib.ExitStack()
+        self.addCleanup(groups.close)
+        self.move = groups.enter_context(throttled(disk, 200_000_000))
+
+    def slow_down(self, shop):
+        self.move(shop.pid)
 
 
 if __name__ == "__main__":
