@@ -93,7 +93,7 @@ def many_callees(count=30_000):
     trace.threads(dict(index=1, process=4242, thread=7), dict(index=2, process=4343, thread=8))
     trace.define(START, "Shop", "requestStart", 1).define(STOP, "Shop", "requestStop", 2)
     trace.define(WAIT, "Ringpipe-Machine", "Wait", 1, [
-        ("duration_ns", v6.U64), ("runnable_ns", v6.U64)])
+        ("duration_ns", v6.U64), ("runnable_ns", v6.U64), ("state", v6.U32)])
     # The labels of the request, and those of the long span, which the request caused.
     trace.labels(1, [[(1, guid(1))], [(1, guid(2)), (2, guid(1))]])
     trace.labels(3, [[(1, guid(3 + number)), (2, guid(1))] for number in range(count)])
@@ -102,7 +102,7 @@ def many_callees(count=30_000):
     for number in range(count):
         at = 1000 * (number + 1)
         rows += [(at, START, 2, 3 + number, b""), (at + 5, STOP, 2, 3 + number, b""),
-                 (at + 900, WAIT, 1, 0, struct.pack("<QQ", 800, 0))]
+                 (at + 900, WAIT, 1, 0, struct.pack("<QQI", 800, 0, 1))]
     rows += [(last, STOP, 2, 2, b""), (last + 1, STOP, 1, 1, b"")]
     return trace.events(*(dict(ns=at, id=kind, thread=thread, capture=thread, labels=labels,
                                number=number, payload=data)
