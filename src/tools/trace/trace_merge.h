@@ -4,7 +4,7 @@
  * process, so events of provider `ringpipe` describe the others (fields in trace_merge_events.c):
  * ProcessTraced before a process's events; ThreadOfProcess before the first event of a thread, and
  * again when another process reuses its id; and ProcessEnd after the process's events, with the
- * numbers of its events and losses and whether its trace is complete.
+ * numbers of its events, losses and late events, and whether its trace is complete.
  *
  * In version 6, the row of each thread has its process, so there is no ThreadOfProcess. Events of
  * Universal.System and ProcessInfo name the processes for TraceEvent.

@@ -28,6 +28,7 @@ static const struct rp_field end_fields[] = {
 	{ "events", .type = RP_TYPE_U64 },
 	{ "lost", .type = RP_TYPE_U64 },
 	{ "complete", .type = RP_TYPE_BOOL },
+	{ "late", .type = RP_TYPE_U64 },	/* events with a later time than their own */
 };
 
 static const struct rp_field source_fields[] = {
@@ -246,8 +247,9 @@ int rp_merge_put_end(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 		uint32_t pid;
 		uint64_t events, lost;
 		uint8_t complete;
+		uint64_t late;
 	} __attribute__((packed)) payload = {
-		(uint32_t)source->pid, source->events, source->lost, source->whole,
+		(uint32_t)source->pid, source->events, source->lost, source->whole, source->late,
 	};
 	int ret;
 
