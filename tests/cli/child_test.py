@@ -6,6 +6,7 @@ import pty
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -38,6 +39,14 @@ class Child(ToolTest):
     def command(self, script="true", *more):
         self.write("sample", nettrace.sample())
         return [sys.executable, RUNTIME, "sample", script, *more]
+
+    def test_what_the_command_prints_is_not_in_a_trace_on_standard_output(self):
+        done = subprocess.run([TOOL, "collect", "-q", "-o", "-", "--",
+                               *self.command("echo printed; echo reported >&2")],
+                              env=self.environment, cwd=self.directory, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=PATIENCE, check=True)
+        self.assertEqual(done.stdout, self.read("sample"))
+        self.assertEqual(done.stderr, b"printed\nreported\n")
 
     def test_the_trace_is_asked_for_over_a_port(self):
         self.run_tool("collect", "--providers", "Shop:1:4", "--buffer", "17", "-o",

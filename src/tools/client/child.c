@@ -23,18 +23,29 @@
  * The child gets an empty signal mask, since this process blocks the signals that it reads by
  * signalfd.
  */
-static int spawn(char *const *arguments, pid_t *ret_pid)
+static int spawn(char *const *arguments, bool prints_to_stderr, pid_t *ret_pid)
 {
+	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none;
 	int ret = posix_spawnattr_init(&attributes);
 
 	if (ret)
 		return -ret;
+	ret = posix_spawn_file_actions_init(&actions);
+	if (ret) {
+		posix_spawnattr_destroy(&attributes);
+		return -ret;
+	}
 	sigemptyset(&none);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	ret = posix_spawnp(ret_pid, arguments[0], NULL, &attributes, arguments, environ);
+	if (prints_to_stderr)
+		ret = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+	if (ret == 0)
+		ret = posix_spawnp(ret_pid, arguments[0], &actions, &attributes, arguments,
+				   environ);
+	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	return -ret;
 }
@@ -120,7 +131,7 @@ void rp_child_resume(struct rp_child *child, const struct rp_target *target)
 	rp_message_fini(&request);
 }
 
-int rp_child_start(struct rp_child *child, char *const *arguments)
+int rp_child_start(struct rp_child *child, char *const *arguments, bool prints_to_stderr)
 {
 	int ret;
 
@@ -143,7 +154,7 @@ int rp_child_start(struct rp_child *child, char *const *arguments)
 		rp_tool_error("cannot receive signals: %s", strerror(-child->signal_fd));
 		return child->signal_fd;
 	}
-	ret = spawn(arguments, &child->pid);
+	ret = spawn(arguments, prints_to_stderr, &child->pid);
 	if (ret)
 		rp_tool_error("cannot start %s: %s", arguments[0], strerror(-ret));
 	return ret;

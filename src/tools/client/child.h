@@ -18,8 +18,12 @@ struct rp_child {
 	int status;			/* after the end: the exit status, or 128 + signal */
 };
 
-/* Starts the command. Return: 0; -errno, after an error line on stderr. */
-int rp_child_start(struct rp_child *child, char *const *arguments);
+/*
+ * Starts the command. `prints_to_stderr`: its standard output is that of standard error, because
+ * this process writes a trace to its own standard output.
+ * Return: 0; -errno, after an error line on stderr.
+ */
+int rp_child_start(struct rp_child *child, char *const *arguments, bool prints_to_stderr);
 /* Releases the child, also after a failed rp_child_start(). */
 void rp_child_fini(struct rp_child *child);
 

@@ -299,6 +299,11 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 	return 0;
 }
 
+static bool is_to_stdout(const struct rp_tool_options *options)
+{
+	return options->output && strcmp(options->output, "-") == 0;
+}
+
 static int collect_process(const struct rp_tool_options *options, struct rp_recording_plan *plan)
 {
 	struct rp_target target;
@@ -309,7 +314,7 @@ static int collect_process(const struct rp_tool_options *options, struct rp_reco
 	plan->target = &target;
 	/* If the trace goes to standard output, its reader may print on this same terminal. */
 	plan->live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET) &&
-		     !(options->output && !strcmp(options->output, "-"));
+		     !is_to_stdout(options);
 	if (rp_recording_check_providers(options, &target, plan->providers,
 					 plan->provider_count))
 		status = RP_EXIT_FAILURE;
@@ -360,7 +365,7 @@ static int collect_child(const struct rp_tool_options *options, struct rp_record
 		return RP_EXIT_FAILURE;
 	plan->child = &child;
 	plan->report_missing = !(options->given & RP_OPTION_MISSING);
-	if (!rp_child_start(&child, options->operands)) {
+	if (!rp_child_start(&child, options->operands, is_to_stdout(options))) {
 		if (!rp_child_await(&child))
 			status = record_child(plan, options);
 		else
