@@ -46,12 +46,12 @@
  * Declares an event and its functions, in a source file or in a header:
  *	int <provider>_<event>(fields…)		writes the event; returns as rp_event_write()
  *	int <provider>_<event>_enabled(void)	whether a session or tracer wants the event
- * `id` is unique in the provider and at most RP_EVENT_ID_MAX, or it is RP_EVENT_ID_AUTO. If two
- * events of a provider have the same id, the library reports both on standard error and ignores the
- * second: give it another id. `id`, `level` and the keywords are constants, and a message is a
- * string literal. An event has up to 32 fields, of the kinds in the table below; for an event
- * without fields, end the macro's arguments after the keywords. An event with keywords 0 is in
- * every session of the provider.
+ * `id` is at most RP_EVENT_ID_MAX, or it is RP_EVENT_ID_AUTO. Events of one provider may share an
+ * id if their versions differ. If two events have the same id and version, the library reports both
+ * on standard error and ignores the second: give it another id. `id`, `level` and the keywords are
+ * constants, and a message is a string literal. An event has up to 32 fields, of the kinds in the
+ * table below; for an event without fields, end the macro's arguments after the keywords. An event
+ * with keywords 0 is in every session of the provider.
  *
  * In a nettrace file, the events job_start and job_stop have the names jobStart and jobStop, as in
  * .NET. TraceEvent then shows job/Start and job/Stop, and finds the activity between them.
@@ -112,6 +112,18 @@
 #define RP_STATE_EVENT(provider, event, id, level, ...) \
 	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, RP_EVENT_STATE, RP_NULL_, \
 		       0, 0, __VA_ARGS__)
+
+/*
+ * Declares an event whose payload the library does not describe, for readers that know its layout
+ * from the provider, id and version, such as TraceEvent's parsers of .NET's events. The attributes
+ * are those of RP_EVENT_EX. The functions are:
+ *	int <provider>_<event>_write(const struct rp_part *parts, unsigned int part_count)
+ *	int <provider>_<event>_enabled(void)
+ * Every session receives the bytes of the parts unchanged. `ringpipe gen` generates such events for
+ * templates that the fields of RP_EVENT cannot express.
+ */
+#define RP_RAW_EVENT(provider, event, attributes) \
+	RP_RAW_EVENT_EMIT_(provider, event, attributes)
 
 /*
  * Declares `struct tag` for use in events. The struct is packed, and its members have a fixed size:
@@ -178,7 +190,7 @@ static inline int rp_event_enabled(const struct rp_event *event)
  * Return: 0; -EINVAL if the name is empty or too long, the id is above RP_EVENT_ID_MAX and not
  * RP_EVENT_ID_AUTO, the level is above 5, a field has an invalid type, a member of a struct is
  * secret, or there are more than RP_FIELDS_MAX fields; -EEXIST if the provider already has an event
- * of this id; -ENOMEM if an allocation fails.
+ * of this id and version; -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_event_decl *decl,
 			      struct rp_event **ret_event);

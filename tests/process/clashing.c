@@ -168,6 +168,11 @@ static void create_dynamic(void)
 	check(rp_event_create(provider, &decl, &clashing) == -EEXIST);
 	decl.id = id_of("event81");
 	check(rp_event_create(provider, &decl, &clashing) == -EEXIST);
+	/* Another version of the event has an event of its own. */
+	decl.version = 1;
+	check(rp_event_create(provider, &decl, &event) == 0);
+	check(rp_event_write(event, NULL, 0) == 0);
+	expect(listener, "event538", id_of("event81"));
 	decl.id = RP_EVENT_ID_AUTO - 1;
 	check(rp_event_create(provider, &decl, &clashing) == -EINVAL);
 	check(rp_listener_stop(listener, NULL) == 0);

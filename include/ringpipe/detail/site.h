@@ -100,6 +100,28 @@
 #define RP_EVENT_EX_EMIT_MANY_(provider, event, ...) \
 	RP_EVENT_EMIT_MANY_(provider, event, __VA_ARGS__)
 
+/* An event whose payload the caller lays out. Its gate and its writer are one function. */
+#define RP_RAW_EVENT_EMIT_(provider, event, attributes) \
+	RP_ASSERT_(RP_ATTRIBUTES_ attributes == 0, "attributes stand in parentheses"); \
+	RP_RAW_EVENT_EMIT_I_(provider, event, RP_VALUES_ attributes, RP_VALUE_KEYWORDS_ attributes)
+#define RP_RAW_EVENT_EMIT_I_(...) RP_RAW_EVENT_EMIT_II_(__VA_ARGS__)
+#define RP_RAW_EVENT_EMIT_II_(provider, event, id, version, level, opcode, flags, message, \
+			      one_in, per_second, keywords) \
+	RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, one_in, \
+		       per_second, keywords, 0, ) \
+	RP_PROBE_EMIT_(provider, event) \
+	RP_OUT_OF_LINE_ int provider##_##event##_write(const struct rp_part *parts, \
+						       unsigned int part_count) \
+	{ \
+		provider##_##event##_data_(); \
+		if (!__atomic_load_n(&provider##_##event##_event_.enable, __ATOMIC_RELAXED)) \
+			return 0; \
+		RP_SKIP_(provider##_##event##_event_, one_in, per_second) \
+		RP_PROBE_FIRE_(provider, event, "", 0) \
+		return rp_event_write(&provider##_##event##_event_, parts, part_count); \
+	} \
+	RP_SEMICOLON_
+
 /* ringpipe.hpp redefines this to add the functions of C++. */
 #define RP_EVENT_CPP_EMIT_(name, ...)
 

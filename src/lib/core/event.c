@@ -265,13 +265,15 @@ static uint64_t site_hash(const struct rp_provider *provider, uint32_t id)
 	return rp_hash_bytes(hash, &id, sizeof(id));
 }
 
-const struct rp_event_def *rp_provider_event(const struct rp_provider *provider, uint32_t id)
+const struct rp_event_def *rp_provider_event(const struct rp_provider *provider, uint32_t id,
+					     uint8_t version)
 {
 	uint64_t hash = site_hash(provider, id);
 	struct rp_site *site;
 
 	cds_hlist_for_each_entry_2(site, rp_chains_at(&rp_core.sites, hash), by_id.node) {
-		if (site->provider == provider && site->def->public.id == id)
+		if (site->provider == provider && site->def->public.id == id &&
+		    site->def->public.version == version)
 			return &site->def->public;
 	}
 	return NULL;
@@ -335,7 +337,7 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 	memset(event, 0, sizeof(*event));
 	rp_exporters_lock();
 	pthread_mutex_lock(&rp_core.lock);
-	ret = rp_provider_event(provider, own.id) ? -EEXIST : 0;
+	ret = rp_provider_event(provider, own.id, own.version) ? -EEXIST : 0;
 	if (ret == 0)
 		ret = rp_def_get(provider->name, &own, &def);
 	if (ret == 0) {

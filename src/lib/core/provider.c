@@ -202,11 +202,15 @@ static void register_providers(struct rp_object *object)
 	}
 }
 
-/* The event that has this one's id already, or NULL: a record could be either of the two. */
+/*
+ * The event that has this one's id and version already, or NULL: a record could be either of the
+ * two.
+ */
 static const struct rp_event_def *find_clash(const struct rp_provider *provider,
 					     const struct rp_event_decl *decl)
 {
-	const struct rp_event_def *other = rp_provider_event(provider, decl->id);
+	const struct rp_event_def *other = rp_provider_event(provider, decl->id,
+							     decl->version);
 
 	return other && strcmp(other->name, decl->name) != 0 ? other : NULL;
 }

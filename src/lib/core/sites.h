@@ -27,8 +27,9 @@ struct rp_site {
 	struct rp_export *exports[RP_EXPORTERS_MAX];	/* by exporter; writers read this array */
 };
 
-/* Return the provider's event with this id, or NULL. */
-const struct rp_event_def *rp_provider_event(const struct rp_provider *provider, uint32_t id);
+/* Return the provider's event with this id and version, or NULL. */
+const struct rp_event_def *rp_provider_event(const struct rp_provider *provider, uint32_t id,
+					     uint8_t version);
 int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_def *def,
 		bool heap);
 void rp_site_remove(struct rp_site *site);
