@@ -103,7 +103,7 @@ sorted()
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
 commands="ps list counters top stacks dump collect record tail report explain view convert merge"
-commands+=" symbolize flight bpf recover doctor help"
+commands+=" symbolize flight bpf recover gen doctor help"
 
 echo "TAP version 13"
 offers "commands come first" "$commands --help --version" ""

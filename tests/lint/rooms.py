@@ -53,6 +53,7 @@ ROWS = {
                            'base',
     'src/tools/ringpipe-record/': 'bpf/ symbols client trace cli nettrace host unwind base',
     'src/tools/ringpipe-symbolize/': 'symbols trace cli nettrace host base',
+    'src/tools/ringpipe-gen/': 'cli base',
     'src/tools/ringpipe-bpf/': 'bpf/ client trace cli ipc base',
     'src/python/': 'trace nettrace',
     'examples/': '',
@@ -108,6 +109,7 @@ FOREIGN = {
     'seccomp.h': ('src/tools/ringpipe-kernel/', 'src/tools/ringpipe-record/'),
     'gelf.h': ('src/modules/symbols/',),
     'elfutils': ('src/modules/symbols/',),
+    'expat.h': ('src/tools/ringpipe-gen/',),
     'Python.h': ('src/python/',),
     'lttng': ('src/modules/lttng/', 'tests/unit/', 'bench/'),
 }

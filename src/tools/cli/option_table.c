@@ -260,6 +260,8 @@ const struct rp_option rp_option_table[] = {
 	  "trace its present and later descendants too, into one file", NULL },
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
 	  "the output file; {pid} is replaced by the process id", take_output },
+	{ RP_OPTION_DIRECTORY, 'o', "output", "DIR",
+	  "the folder for the generated files, which is created", take_output },
 	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
 	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
 	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"

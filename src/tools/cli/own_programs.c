@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commands that are separate programs, because of the libraries that they need: ringpipe bpf
- * executes ringpipe-bpf (libbpf), ringpipe record executes ringpipe-record, and ringpipe symbolize
- * executes ringpipe-symbolize (both elfutils). The command itself needs none of these libraries.
+ * executes ringpipe-bpf (libbpf), ringpipe record executes ringpipe-record, ringpipe symbolize
+ * executes ringpipe-symbolize (both elfutils), and ringpipe gen executes ringpipe-gen (expat). The
+ * command itself needs none of these libraries.
  */
 #include <errno.h>
 #include <limits.h>
@@ -119,4 +120,10 @@ int rp_command_symbolize(const struct rp_tool_options *options)
 {
 	(void)options;
 	return run("symbolize", "ringpipe-symbolize", "elfutils");
+}
+
+int rp_command_gen(const struct rp_tool_options *options)
+{
+	(void)options;
+	return run("gen", "ringpipe-gen", "expat");
 }

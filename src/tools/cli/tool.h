@@ -80,6 +80,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_WHERE = 1ull << 58,
 	RP_OPTION_TO = 1ull << 59,
 	RP_OPTION_HTML = 1ull << 60,
+	RP_OPTION_DIRECTORY = 1ull << 61, /* --output of generated files */
 	RP_OPTION_DIFF = 1ull << 62,
 };
 
@@ -257,6 +258,7 @@ int rp_command_counters_collect(const struct rp_tool_options *options);
 int rp_command_counters_serve(const struct rp_tool_options *options);
 int rp_command_doctor(const struct rp_tool_options *options);
 int rp_command_convert(const struct rp_tool_options *options);
+int rp_command_gen(const struct rp_tool_options *options);
 int rp_command_symbolize(const struct rp_tool_options *options);
 int rp_command_merge(const struct rp_tool_options *options);
 int rp_command_explain(const struct rp_tool_options *options);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "tools/cli/bpf_options.h"
+#include "tools/cli/gen_options.h"
 #include "tools/cli/record_options.h"
 #include "tools/cli/symbolize_options.h"
 
@@ -11,6 +12,7 @@
 static const char look[] = "Look into a process", record[] = "Record a trace and read it",
 	flight[] = "Keep the newest events in the process, and write them on demand",
 	kernel[] = "Count and print events in the kernel", crash[] = "After a crash",
+	declare[] = "Declare the events of a program",
 	help[] = "Help";
 
 /* How all commands name the process. */
@@ -421,6 +423,22 @@ const struct rp_tool_command rp_commands[] = {
 		.operands_max = 1,
 		.needs_file = "recovering reads the trace back",
 		.run = rp_command_recover,
+	},
+	{
+		.name = "gen",
+		.task = declare,
+		.arguments = "MANIFEST",
+		.help = "generate code from an ETW instrumentation manifest",
+		.notes = "For NAME.man, the command writes NAME.h and NAME.c into the folder of\n"
+			 "-o: a function for each event, with typed parameters, and names of\n"
+			 "keywords, levels, tasks and maps. An error states the line and column\n"
+			 "of the manifest and the rule that is broken; the status is then 1. A\n"
+			 "file that the command did not generate is only replaced with --force.\n",
+		.examples = "gen shop.man -o generated\n",
+		.options = RP_GEN_OPTIONS,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_gen,
 	},
 	{
 		.name = "doctor",

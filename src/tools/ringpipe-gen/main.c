@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe-gen: `ringpipe gen` executes it with the same arguments, so that `ringpipe` needs no
+ * expat.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli/gen_options.h"
+#include "tools/cli/tool.h"
+#include "tools/ringpipe-gen/manifest.h"
+#include "tools/ringpipe-gen/write_c.h"
+
+struct generation {
+	const struct rp_tool_options *options;
+	const struct rp_manifest *manifest;
+	const char *source;		/* the name of the manifest without its folder */
+	char stem[256];			/* the name of the files without their suffix */
+};
+
+struct output {
+	const char *suffix;
+	void (*write)(FILE *out, const struct rp_manifest *manifest, const char *source,
+		      const char *stem);
+};
+
+static const struct output outputs[] = {
+	{ ".h", rp_write_header },
+	{ ".c", rp_write_source },
+};
+
+/* Whether a file may be replaced: it is generated, or there is none. */
+static bool may_replace(const char *path)
+{
+	char begin[sizeof(RP_GENERATED_MARK) + 16] = "";
+	FILE *file = fopen(path, "re");
+	size_t size;
+
+	if (!file)
+		return errno == ENOENT;
+	size = fread(begin, 1, sizeof(begin) - 1, file);
+	fclose(file);
+	begin[size] = '\0';
+	return strstr(begin, RP_GENERATED_MARK) != NULL;
+}
+
+/* Return: 0; -errno. */
+static int write_file(const char *path, const char *text, size_t size)
+{
+	FILE *file = fopen(path, "we");
+	int ret = 0;
+
+	if (!file)
+		return -errno;
+	if (fwrite(text, 1, size, file) != size)
+		ret = -errno;
+	if (fclose(file) != 0 && ret == 0)
+		ret = -errno;
+	if (ret < 0)
+		unlink(path);
+	return ret;
+}
+
+static int generate_file(const struct generation *generation, const struct output *output)
+{
+	char path[PATH_MAX], *text = NULL;
+	size_t size = 0;
+	FILE *memory;
+	int ret;
+
+	if (snprintf(path, sizeof(path), "%s/%s%s", generation->options->output, generation->stem,
+		     output->suffix) >= (int)sizeof(path)) {
+		rp_tool_error("gen: the path of the output is too long");
+		return RP_EXIT_FAILURE;
+	}
+	if (!(generation->options->given & RP_OPTION_FORCE) && !may_replace(path)) {
+		rp_tool_error("%s exists and was not generated; --force replaces it", path);
+		return RP_EXIT_FAILURE;
+	}
+	memory = open_memstream(&text, &size);
+	if (!memory) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	output->write(memory, generation->manifest, generation->source, generation->stem);
+	if (fclose(memory) != 0) {
+		rp_tool_error("out of memory");
+		free(text);
+		return RP_EXIT_FAILURE;
+	}
+	ret = write_file(path, text, size);
+	free(text);
+	if (ret < 0)
+		rp_tool_error("cannot write %s: %s", path, strerror(-ret));
+	return ret < 0 ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}
+
+static int generate(struct generation *generation)
+{
+	const char *directory = generation->options->output, *dot;
+	int status = RP_EXIT_OK;
+
+	dot = strrchr(generation->source, '.');
+	snprintf(generation->stem, sizeof(generation->stem), "%.*s",
+		 (int)(dot && dot != generation->source ? dot - generation->source :
+		       (ptrdiff_t)strlen(generation->source)), generation->source);
+	if (mkdir(directory, 0777) != 0 && errno != EEXIST) {
+		rp_tool_error("cannot create %s: %s", directory, strerror(errno));
+		return RP_EXIT_FAILURE;
+	}
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]) && status == RP_EXIT_OK; i++)
+		status = generate_file(generation, &outputs[i]);
+	return status;
+}
+
+static void report_notes(const struct rp_manifest *manifest)
+{
+	const struct rp_manifest_provider *provider = manifest->providers;
+
+	for (; provider; provider = provider->next) {
+		if (provider->has_channels)
+			rp_tool_say(stderr, "%s: the channels of %s are ignored; sessions select "
+				    "events by keyword and level", manifest->tree.path,
+				    provider->name);
+	}
+}
+
+static int run(const struct rp_tool_options *options)
+{
+	struct generation generation = { .options = options };
+	const char *path = options->operands[0], *slash = strrchr(path, '/');
+	struct rp_manifest manifest;
+	int status = RP_EXIT_FAILURE;
+
+	if (!options->output) {
+		rp_tool_error("gen: requires -o DIR; see ringpipe gen --help");
+		return RP_EXIT_USAGE;
+	}
+	generation.source = slash ? slash + 1 : path;
+	generation.manifest = &manifest;
+	if (rp_manifest_read(&manifest, path) == 0) {
+		if (!(options->given & RP_OPTION_QUIET))
+			report_notes(&manifest);
+		status = generate(&generation);
+	}
+	rp_manifest_free(&manifest);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct rp_tool_command command = {
+		.name = "gen",
+		.arguments = "MANIFEST",
+		.options = RP_GEN_OPTIONS,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = run,
+	};
+
+	return rp_options_run(&command, argc, argv);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe-gen/manifest_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tools/cli/tool.h"
+
+int rp_manifest_error(const struct rp_manifest *manifest, const struct rp_xml_element *element,
+		      const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	rp_tool_error("%s:%lu:%lu: %s", manifest->tree.path, element->line, element->column, text);
+	return -EBADMSG;
+}
+
+int rp_manifest_out_of_memory(void)
+{
+	rp_tool_error("out of memory");
+	return -ENOMEM;
+}
+
+int rp_manifest_require(const struct rp_manifest *manifest, const struct rp_xml_element *element,
+			const char *name, const char **ret_value)
+{
+	const char *value = rp_xml_attribute(element, name);
+
+	if (!value || !*value)
+		return rp_manifest_error(manifest, element, "a %s has the attribute %s",
+					 element->name, name);
+	*ret_value = value;
+	return 0;
+}
+
+int rp_manifest_number(const struct rp_manifest *manifest, const struct rp_xml_element *element,
+		       const char *name, bool is_required, uint64_t max, uint64_t *ret_value)
+{
+	const char *text = rp_xml_attribute(element, name);
+	bool is_hexadecimal = text && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+	if (!text && !is_required)
+		return 0;
+	if (!text)
+		return rp_manifest_require(manifest, element, name, &text);
+	if (rp_text_number(is_hexadecimal ? text + 2 : text, is_hexadecimal ? 16 : 10, max,
+			   ret_value) != 0)
+		return rp_manifest_error(manifest, element, "%s=\"%s\" is a number from 0 to %llu",
+					 name, text, (unsigned long long)max);
+	return 0;
+}
+
+static bool is_reserved(const char *name)
+{
+	static const char *const words[] = {
+		"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool",
+		"break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class",
+		"co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast",
+		"consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete",
+		"do", "double", "dynamic_cast", "else", "enum", "errno", "explicit", "export",
+		"extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "linux",
+		"long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
+		"operator", "or", "or_eq", "private", "protected", "public", "register",
+		"reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof",
+		"static", "static_assert", "static_cast", "struct", "switch", "template", "this",
+		"thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union",
+		"unix", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
+		"xor", "xor_eq", "NULL", "EOF",
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(name, words[i]))
+			return true;
+	}
+	return false;
+}
+
+const char *rp_manifest_symbol(struct rp_manifest *manifest, const char *name)
+{
+	size_t length = strlen(name);
+	bool has_digit = isdigit((unsigned char)*name);
+	char *symbol = rp_xml_allocate(&manifest->tree, length + 3), *at = symbol;
+
+	if (!symbol)
+		return NULL;
+	if (has_digit || !length)
+		*at++ = '_';
+	for (size_t i = 0; i < length; i++)
+		*at++ = isalnum((unsigned char)name[i]) ? name[i] : '_';
+	if (is_reserved(symbol))
+		*at = '_';
+	return symbol;
+}
+
+static const char *change_case(struct rp_manifest *manifest, const char *text, int (*change)(int))
+{
+	size_t length = strlen(text);
+	char *changed = rp_xml_allocate(&manifest->tree, length + 1);
+
+	for (size_t i = 0; changed && i < length; i++)
+		changed[i] = (char)change((unsigned char)text[i]);
+	return changed;
+}
+
+const char *rp_manifest_upper(struct rp_manifest *manifest, const char *text)
+{
+	return change_case(manifest, text, toupper);
+}
+
+const char *rp_manifest_lower(struct rp_manifest *manifest, const char *text)
+{
+	return change_case(manifest, text, tolower);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+	const struct rp_manifest_string *x = a, *y = b;
+
+	return strcmp(x->id, y->id);
+}
+
+/* The table in English, or the first one: names in generated code are in one language. */
+static const struct rp_xml_element *find_table(const struct rp_xml_element *localization)
+{
+	const struct rp_xml_element *resources = rp_xml_find(localization->children, "resources");
+	const struct rp_xml_element *chosen = NULL;
+
+	for (; resources; resources = rp_xml_find(resources->next, "resources")) {
+		const char *culture = rp_xml_attribute(resources, "culture");
+
+		if (!chosen || (culture && !strcmp(culture, "en-US")))
+			chosen = resources;
+	}
+	return chosen ? rp_xml_find(chosen->children, "stringTable") : NULL;
+}
+
+int rp_manifest_read_strings(struct rp_manifest *manifest, const struct rp_xml_element *root)
+{
+	const struct rp_xml_element *localization = rp_xml_find(root->children, "localization");
+	const struct rp_xml_element *table = localization ? find_table(localization) : NULL;
+	const struct rp_xml_element *each;
+	size_t count = 0;
+
+	if (!table)
+		return 0;
+	for (each = table->children; each; each = each->next)
+		count++;
+	manifest->strings = rp_xml_allocate(&manifest->tree,
+					    (count + 1) * sizeof(*manifest->strings));
+	if (!manifest->strings)
+		return rp_manifest_out_of_memory();
+	for (each = rp_xml_find(table->children, "string"); each;
+	     each = rp_xml_find(each->next, "string")) {
+		struct rp_manifest_string *string = &manifest->strings[manifest->string_count++];
+
+		string->element = each;
+		string->value = rp_xml_attribute(each, "value");
+		if (rp_manifest_require(manifest, each, "id", &string->id) < 0)
+			return -EBADMSG;
+		if (!string->value)
+			return rp_manifest_error(manifest, each, "a string has a value");
+	}
+	qsort(manifest->strings, manifest->string_count, sizeof(*manifest->strings),
+	      compare_strings);
+	for (size_t i = 1; i < manifest->string_count; i++) {
+		const struct rp_manifest_string *two = &manifest->strings[i - 1];
+
+		if (!strcmp(two[0].id, two[1].id))
+			return rp_manifest_error(manifest, two[1].element,
+						 "the id of the string \"%s\" is unique",
+						 two[1].id);
+	}
+	return 0;
+}
+
+int rp_manifest_message(const struct rp_manifest *manifest, const struct rp_xml_element *element,
+			const char **ret_message)
+{
+	static const char begin[] = "$(string.";
+	const char *text = rp_xml_attribute(element, "message");
+	size_t length = text ? strlen(text) : 0;
+	const struct rp_manifest_string *found;
+	struct rp_manifest_string key;
+	char id[512];
+
+	if (!text || strncmp(text, begin, sizeof(begin) - 1) != 0 || text[length - 1] != ')') {
+		*ret_message = text;
+		return 0;
+	}
+	snprintf(id, sizeof(id), "%.*s", (int)(length - sizeof(begin)), text + sizeof(begin) - 1);
+	key.id = id;
+	found = manifest->string_count ?
+		bsearch(&key, manifest->strings, manifest->string_count, sizeof(key),
+			compare_strings) : NULL;
+	if (!found)
+		return rp_manifest_error(manifest, element,
+					 "the message names a string of the table; \"%s\" is none",
+					 id);
+	*ret_message = found->value;
+	return 0;
+}

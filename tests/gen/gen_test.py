@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe gen`: every event of a manifest is written by its generated function, and a second
+reader and a second parser of manifests find the same bytes in the trace.
+
+Environment: RINGPIPE, LIBRARY (the shared library), HEADERS, CC, CXX, SANITIZERS;
+RINGPIPE_TEST_DATA, a folder with the manifest of .NET's runtime; optional.
+"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../cli")]
+import manifest_oracle  # pylint: disable=wrong-import-position
+import oracle  # pylint: disable=wrong-import-position
+from tool import ToolTest, PATIENCE, VERSION  # pylint: disable=wrong-import-position
+
+CLR = os.path.join(os.environ.get("RINGPIPE_TEST_DATA", "/nonexistent"), "manifest/ClrEtwAll.man")
+ALL_TYPES = os.path.join(HERE, "all_types.man")
+LIBRARY = os.environ.get("LIBRARY", "")
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+SANITIZERS = os.environ.get("SANITIZERS", "none")
+EXTRA = [] if SANITIZERS == "none" else [f"-fsanitize={SANITIZERS}"]
+
+
+class PayloadTrace(oracle.Trace):
+    """A trace whose events have their payloads too."""
+
+    def _event(self, now, payload):
+        count = len(self.events)
+        super()._event(now, payload)
+        for event in self.events[count:]:
+            event["payload"] = bytes(payload)
+
+
+class GenTest(ToolTest):
+    def generate(self, manifest):
+        self.run_tool("gen", manifest, "-o", "out", "-q")
+        return os.path.splitext(os.path.basename(manifest))[0]
+
+    def compile(self, name, *options, language="c"):
+        """Compile out/NAME.c; return the object's path."""
+        compiler, standard = (os.environ["CC"], "gnu11") if language == "c" else \
+            (os.environ["CXX"], "gnu++17")
+        built = self.path(f"{name}-{language}.o")
+        done = subprocess.run([*compiler.split(), "-x", language, f"-std={standard}", *WARNINGS,
+                               *EXTRA, "-I" + os.environ["HEADERS"], "-I" + self.path("out"),
+                               *options, "-c", self.path(f"out/{name}.c"), "-o", built],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        self.assertEqual((done.returncode, done.stdout.decode()), (0, ""))
+        return built
+
+    def link(self, *objects):
+        folder = os.path.dirname(LIBRARY)
+        subprocess.run([*os.environ["CC"].split(), *EXTRA, *objects, "-o", self.path("fire"),
+                        "-L" + folder, "-lringpipe", "-Wl,-rpath," + folder], check=True)
+
+    def run_program(self):
+        environment = dict(self.environment, RINGPIPE_CONFIG="*:ffffffffffffffff:5",
+                           RINGPIPE_OUTPUT=self.path("fired.nettrace"))
+        done = subprocess.run([self.path("fire")], env=environment, timeout=PATIENCE, check=False,
+                              stderr=subprocess.PIPE)
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
+
+    def fire_all(self, manifest):
+        """Write each event of the manifest once. Return the events and the trace's events."""
+        stem = self.generate(manifest)
+        events = manifest_oracle.read(manifest)
+        self.write("out/fire_all.c", manifest_oracle.program(stem + ".h", events).encode())
+        self.link(self.compile(stem), self.compile("fire_all"))
+        self.run_program()
+        providers = {event.provider for event in events}
+        trace = PayloadTrace(self.read("fired.nettrace"))
+        return events, [event for event in trace.events if event["provider"] in providers]
+
+    def check_all(self, manifest):
+        events, found = self.fire_all(manifest)
+        self.assertEqual(
+            [(event.provider, event.id, event.version, event.level, event.opcode, event.keywords,
+              event.payload()) for event in events],
+            [(event["provider"], event["id"], event["version"], event["level"], event["opcode"],
+              event["keywords"], event["payload"]) for event in found])
+        return events
+
+    def decoded(self, providers):
+        """Return the fields of the providers' events that ringpipe itself reads."""
+        self.run_tool("convert", "--to", "jsonl", "fired.nettrace", "-o", "fired.jsonl", "-q")
+        return [row["fields"] for row in map(json.loads, self.read("fired.jsonl").splitlines())
+                if row["provider"] in providers]
+
+
+class FiredEvents(GenTest):
+    def test_a_second_reader_decodes_every_type_count_length_struct_and_version(self):
+        self.assertEqual(len(self.check_all(ALL_TYPES)), 8)
+
+    def test_report_shows_the_values_of_a_generated_event(self):
+        events, _ = self.fire_all(ALL_TYPES)
+        plain = next(event for event in events if event.symbol == "Plain")
+        out, _ = self.run_tool("report", "fired.nettrace", "events")
+        line = next(line for line in out.splitlines() if "Test-Gen/Plain" in line)
+        for name in ("i8", "u16", "i64", "u64"):
+            self.assertIn(f'"{name}":{plain.values[name]}', line)
+
+
+@unittest.skipUnless(os.path.exists(CLR), "RINGPIPE_TEST_DATA has no manifest")
+class ClrEvents(GenTest):
+    def test_every_event_of_the_clr_has_the_bytes_that_its_manifest_defines(self):
+        events = self.check_all(CLR)
+        self.assertEqual(len(events), 384)
+        decoded = self.decoded({event.provider for event in events})
+        self.assertEqual(len(decoded), len(events))
+        for event, fields in zip(events, decoded):
+            # A payload that fields cannot express is not described.
+            for name, value in fields.items():
+                if isinstance(value, (int, str)) and not isinstance(value, bool):
+                    expected = event.values[name]
+                    self.assertEqual(value, expected if isinstance(value, int) else str(expected),
+                                     (event.symbol, name))
+
+    def test_code_of_the_clr_has_no_warning_in_cxx(self):
+        self.compile(self.generate(CLR), language="c++")
+
+
+class GeneratedCode(GenTest):
+    def test_code_has_no_warning_in_c_and_in_cxx(self):
+        stem = self.generate(ALL_TYPES)
+        for language in ("c", "c++"):
+            self.compile(stem, language=language)
+
+    def test_output_is_the_same_each_time(self):
+        stem = self.generate(ALL_TYPES)
+        first = [self.read(f"out/{stem}{suffix}") for suffix in (".h", ".c")]
+        self.generate(ALL_TYPES)
+        self.assertEqual([self.read(f"out/{stem}{suffix}") for suffix in (".h", ".c")], first)
+
+    def test_names_of_keywords_levels_tasks_and_maps_are_functions(self):
+        stem = self.generate(ALL_TYPES)
+        checks = [("test_gen_keyword_name(TEST_GEN_KEYWORD_High)", "High"),
+                  ("test_gen_level_name(TEST_GEN_LEVEL_Careful)", "Careful"),
+                  ("test_gen_task_name(TEST_GEN_TASK_Trip)", "Trip"),
+                  ("test_gen_Color_name(TEST_GEN_Color_Red)", "Red"),
+                  ("test_gen_Color_name(TEST_GEN_Color_no_color)", "no color"),
+                  ("test_gen_Color_name(TEST_GEN_Color_no_color_2)", "no-color"),
+                  ("test_gen_Flags_name(TEST_GEN_Flags_Last)", "Last")]
+        lines = [f'\tif (strcmp({call}, "{name}") != 0)\n\t\treturn {number + 1};'
+                 for number, (call, name) in enumerate(checks)]
+        self.write("out/names.c", "\n".join([
+            '#include "all_types.h"', "#include <string.h>", "int main(void)", "{", *lines,
+            "\treturn test_gen_Color_name(77) || TEST_GEN_OPCODE_Job_Pause != 11 ||",
+            "\t       TEST_GEN_OPCODE_Pause != 13;", "}", ""]).encode())
+        self.link(self.compile(stem), self.compile("names"))
+        self.run_program()
+
+    def test_a_file_that_was_not_generated_is_replaced_only_with_force(self):
+        os.mkdir(self.path("out"))
+        self.write("out/all_types.c", b"int mine;\n")
+        _, err = self.run_tool("gen", ALL_TYPES, "-o", "out", status=1)
+        self.assertIn("was not generated; --force replaces it", err)
+        self.assertEqual(self.read("out/all_types.c"), b"int mine;\n")
+        self.run_tool("gen", ALL_TYPES, "-o", "out", "--force")
+        self.assertIn(b"Generated by ringpipe gen", self.read("out/all_types.c"))
+
+    def test_channels_are_ignored_with_a_note(self):
+        _, err = self.run_tool("gen", ALL_TYPES, "-o", "out")
+        self.assertIn("the channels of Test-Gen are ignored", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
