@@ -8,6 +8,7 @@ RINGPIPE_TEST_DATA, a folder with the manifest of .NET's runtime; optional.
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -166,6 +167,54 @@ class GeneratedCode(GenTest):
     def test_channels_are_ignored_with_a_note(self):
         _, err = self.run_tool("gen", ALL_TYPES, "-o", "out")
         self.assertIn("the channels of Test-Gen are ignored", err)
+
+
+class BuildSystems(GenTest):
+    """The function of CMake and the generator of meson that the documentation shows."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("fire.c", b"""#include "all_types.h"
+int main(void) { return test_gen_Nothing(); }
+""")
+        shutil.copy(ALL_TYPES, self.directory)
+        self.command = os.path.abspath(os.environ["RINGPIPE"])
+
+    def build(self, *command):
+        done = subprocess.run(command, cwd=self.directory, stdout=subprocess.PIPE, check=False,
+                              stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout.decode())
+
+    @unittest.skipUnless(shutil.which("cmake"), "cmake is not installed")
+    def test_cmake_generates_and_compiles(self):
+        generate = os.path.join(HERE, "../../cmake/ringpipeGenerate.cmake")
+        self.write("CMakeLists.txt", f"""cmake_minimum_required(VERSION 3.16)
+project(fire C)
+set(RINGPIPE_COMMAND "{self.command}")
+include("{generate}")
+add_executable(fire fire.c)
+target_include_directories(fire PRIVATE "{os.environ['HEADERS']}")
+target_link_libraries(fire "{LIBRARY}")
+target_compile_options(fire PRIVATE {' '.join(EXTRA)})
+target_link_options(fire PRIVATE {' '.join(EXTRA)})
+ringpipe_generate(fire all_types.man)
+""".encode())
+        self.build("cmake", "-S", ".", "-B", "built")
+        self.build("cmake", "--build", "built")
+        self.build("built/fire")
+
+    @unittest.skipUnless(shutil.which("meson"), "meson is not installed")
+    def test_meson_generates_and_compiles(self):
+        self.write("meson.build", f"""project('fire', 'c')
+gen = generator(find_program('{self.command}'), output: ['@BASENAME@.h', '@BASENAME@.c'],
+	arguments: ['gen', '@INPUT@', '-o', '@BUILD_DIR@', '--quiet'])
+executable('fire', 'fire.c', gen.process('all_types.man'),
+	include_directories: include_directories('{os.environ["HEADERS"]}'),
+	c_args: {EXTRA}, link_args: {EXTRA + [LIBRARY]})
+""".encode())
+        self.build("meson", "setup", "built")
+        self.build("meson", "compile", "-C", "built")
+        self.build("built/fire")
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ static int read_event(struct rp_manifest *manifest, const struct rp_manifest_pro
 	return name_event(manifest, event);
 }
 
-/* Two events are told apart by id and version, and their functions by name. */
+/* The id and version identify an event, and the name identifies its functions. */
 static int check_unique(struct rp_manifest *manifest, const struct rp_manifest_provider *provider,
 			const struct rp_manifest_event *event)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all parts of the parser of manifests use: errors with their place, numbers, names. */
+/* Functions that all parts of the parser of manifests share: errors, numbers, names. */
 #ifndef RP_TOOL_MANIFEST_TEXT_H
 #define RP_TOOL_MANIFEST_TEXT_H
 
