@@ -4,6 +4,8 @@
 //
 //	TraceRead FILE			one object: losses, threads, times, and each kind of event
 //	TraceRead --dump FILE		one line for each event, then the object
+//	TraceRead --clr FILE		likewise, but the fields of .NET's runtime are those of
+//					the parsers for its providers
 //	TraceRead --stacks FILE		the same by way of TraceLog, with stacks
 //	TraceRead --cut FILE		likewise, of a trace that may lack its end
 //	TraceRead --thread-time FILE	one line for each sample of PerfView's view Thread Time
@@ -22,6 +24,8 @@ using Microsoft.Diagnostics.Symbols;
 using Microsoft.Diagnostics.Tracing;
 using Microsoft.Diagnostics.Tracing.Analysis;
 using Microsoft.Diagnostics.Tracing.Etlx;
+using Microsoft.Diagnostics.Tracing.Parsers;
+using Microsoft.Diagnostics.Tracing.Parsers.Clr;
 using Microsoft.Diagnostics.Tracing.Stacks;
 using TraceLog = Microsoft.Diagnostics.Tracing.Etlx.TraceLog;
 
@@ -53,11 +57,12 @@ static class Reader
 		var mode = args.Length == 2 ? args[0] : "";
 
 		if (args.Length is < 1 or > 2 || path.StartsWith('-') ||
-		    mode is not ("" or "--dump" or "--stacks" or "--cut" or "--thread-time" or
-				 "--collections" or "--threads"))
+		    mode is not ("" or "--dump" or "--clr" or "--stacks" or "--cut" or
+				 "--thread-time" or "--collections" or "--threads"))
 		{
-			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks|--cut|" +
-						"--thread-time|--collections] FILE\n" +
+			Console.Error.WriteLine("usage: TraceRead [--dump|--clr|--stacks|--cut|" +
+						"--thread-time|--collections] FILE
+" +
 						"       TraceRead --threads PID");
 			return 2;
 		}
@@ -73,7 +78,7 @@ static class Reader
 				OpenLog(path, new() { ContinueOnError = mode == "--cut" },
 					PrintEvents);
 			else
-				ReadStream(path, mode == "--dump");
+				ReadStream(path, mode is "--dump" or "--clr", mode == "--clr");
 		}
 		catch (Exception refusal)
 		{
@@ -89,9 +94,16 @@ static class Reader
 		return 0;
 	}
 
-	static void ReadStream(string path, bool dump)
+	static void ReadStream(string path, bool dump, bool clr)
 	{
 		using var source = new EventPipeEventSource(path);
+
+		if (clr)
+		{
+			source.Clr.All += _ => { };
+			new ClrRundownTraceEventParser(source).All += _ => { };
+			new ClrPrivateTraceEventParser(source).All += _ => { };
+		}
 
 		// The dynamic parser decodes names only if it has a subscriber.
 		source.Dynamic.All += _ => { };
@@ -313,6 +325,8 @@ static class Reader
 	{
 		["provider"] = data.ProviderName,
 		["id"] = (int)data.ID,
+		["version"] = data.Version,
+		["parser"] = data.GetType().Name,
 		["event"] = data.EventName,
 		["time_ms"] = data.TimeStampRelativeMSec,
 		["thread"] = data.ThreadID,
