@@ -169,6 +169,48 @@ class GeneratedCode(GenTest):
         self.assertIn("the channels of Test-Gen are ignored", err)
 
 
+class OtherForms(GenTest):
+    def generate_form(self, form):
+        self.run_tool("gen", ALL_TYPES, "-o", "out", "-q", "--to", form)
+        return sorted(os.listdir(self.path("out")))
+
+    def test_to_selects_the_files(self):
+        self.assertEqual(self.generate_form("markdown"), ["all_types.md"])
+        self.assertEqual(self.generate_form("dtrace"), ["all_types.d", "all_types.md"])
+        self.assertEqual(self.generate_form("all"), ["all_types.c", "all_types.d", "all_types.h",
+                                                     "all_types.md"])
+        self.assertIn("c, dtrace, markdown or all", self.run_tool(
+            "gen", ALL_TYPES, "-o", "out", "--to", "rust", status=2)[1])
+
+    def test_the_reference_has_each_event_with_its_fields(self):
+        self.generate_form("markdown")
+        text = self.read("out/all_types.md").decode()
+        for event in manifest_oracle.read(ALL_TYPES):
+            part = text.split(f"\n### {event.symbol}\n".replace("_", "\\_"))[1].split("\n### ")[0]
+            self.assertIn(f"Id {event.id}, version {event.version}, ", part)
+            for field in event.fields:
+                self.assertIn(f"\n| {field.name} | ", part)
+
+    @unittest.skipUnless(shutil.which("dtrace") and shutil.which("readelf"),
+                         "dtrace of systemtap is not installed")
+    def test_dtrace_makes_a_probe_for_each_event(self):
+        self.generate_form("dtrace")
+        subprocess.run(["dtrace", "-h", "-s", "out/all_types.d", "-o", "out/probes.h"], check=True,
+                       cwd=self.directory)
+        events = manifest_oracle.read(ALL_TYPES)
+        few = [event for event in events if len(event.fields) <= 12]
+        calls = [f"\tTEST_GEN_{event.symbol.upper()}({', '.join('0' for _ in event.fields)});"
+                 for event in few]
+        self.write("out/probes.c", "\n".join(['#include "probes.h"', "int main(void)", "{", *calls,
+                                              "\treturn 0;", "}", ""]).encode())
+        subprocess.run([*os.environ["CC"].split(), "-c", "out/probes.c", "-o", "probes.o"],
+                       check=True, cwd=self.directory)
+        notes = subprocess.run(["readelf", "-n", "probes.o"], check=True, stdout=subprocess.PIPE,
+                               cwd=self.directory, text=True).stdout
+        for event in few:
+            self.assertRegex(notes, rf"Provider: test_gen\n +Name: {event.symbol}\n")
+
+
 class BuildSystems(GenTest):
     """The function of CMake and the generator of meson that the documentation shows."""
 

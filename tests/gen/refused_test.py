@@ -18,7 +18,7 @@ with open(os.path.join(HERE, "all_types.man"), encoding="utf-8") as file:
     VALID = file.read()
 MUTATIONS = int(os.environ.get("MUTATIONS", "200"))
 
-# What is replaced in the valid manifest, by what, and the rule that the message states.
+# Each row: a text of the valid manifest, its replacement, and the rule that the message states.
 MISTAKES = [
     ("template=\"Arrays\"", "template=\"Arays\"", "the template of an event is defined; \"Arays\""),
     ("inType=\"win:SID\"", "inType=\"win:Sid\"", "is a type of ETW; \"win:Sid\" is none"),

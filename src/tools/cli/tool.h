@@ -82,6 +82,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_HTML = 1ull << 60,
 	RP_OPTION_DIRECTORY = 1ull << 61, /* --output of generated files */
 	RP_OPTION_DIFF = 1ull << 62,
+	RP_OPTION_GENERATE = 1ull << 63, /* --to of generated files */
 };
 
 /* In the order of ringpipe-kernel's bits. */

@@ -24,15 +24,28 @@ struct generation {
 };
 
 struct output {
-	const char *suffix;
+	const char *form, *suffix;
 	void (*write)(FILE *out, const struct rp_manifest *manifest, const char *source,
 		      const char *stem);
 };
 
 static const struct output outputs[] = {
-	{ ".h", rp_write_header },
-	{ ".c", rp_write_source },
+	{ "c", ".h", rp_write_header },
+	{ "c", ".c", rp_write_source },
+	{ "dtrace", ".d", rp_write_dtrace },
+	{ "markdown", ".md", rp_write_markdown },
 };
+
+#define OUTPUT_COUNT (sizeof(outputs) / sizeof(outputs[0]))
+
+static bool is_form(const char *form)
+{
+	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
+		if (!strcmp(form, outputs[i].form))
+			return true;
+	}
+	return !strcmp(form, "all");
+}
 
 /* Whether a file may be replaced: it is generated, or there is none. */
 static bool may_replace(const char *path)
@@ -103,6 +116,7 @@ static int generate_file(const struct generation *generation, const struct outpu
 static int generate(struct generation *generation)
 {
 	const char *directory = generation->options->output, *dot;
+	const char *form = generation->options->to ? generation->options->to : "c";
 	int status = RP_EXIT_OK;
 
 	dot = strrchr(generation->source, '.');
@@ -113,8 +127,10 @@ static int generate(struct generation *generation)
 		rp_tool_error("cannot create %s: %s", directory, strerror(errno));
 		return RP_EXIT_FAILURE;
 	}
-	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]) && status == RP_EXIT_OK; i++)
-		status = generate_file(generation, &outputs[i]);
+	for (size_t i = 0; i < OUTPUT_COUNT && status == RP_EXIT_OK; i++) {
+		if (!strcmp(form, "all") || !strcmp(form, outputs[i].form))
+			status = generate_file(generation, &outputs[i]);
+	}
 	return status;
 }
 
@@ -139,6 +155,10 @@ static int run(const struct rp_tool_options *options)
 
 	if (!options->output) {
 		rp_tool_error("gen: requires -o DIR; see ringpipe gen --help");
+		return RP_EXIT_USAGE;
+	}
+	if (options->to && !is_form(options->to)) {
+		rp_tool_error("gen: --to is c, dtrace, markdown or all, not %s", options->to);
 		return RP_EXIT_USAGE;
 	}
 	generation.source = slash ? slash + 1 : path;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The C code for the events of a manifest. */
+/* The files for the events of a manifest: code in C, probes for dtrace, a reference. */
 #ifndef RP_TOOL_WRITE_C_H
 #define RP_TOOL_WRITE_C_H
 
@@ -21,6 +21,14 @@ void rp_write_header(FILE *out, const struct rp_manifest *manifest, const char *
 /* Write the source file, which includes the header. */
 void rp_write_source(FILE *out, const struct rp_manifest *manifest, const char *source,
 		     const char *stem);
+
+/* Write the probes of the events for dtrace(1), which makes a header from them. */
+void rp_write_dtrace(FILE *out, const struct rp_manifest *manifest, const char *source,
+		     const char *stem);
+
+/* Write a reference of the events. */
+void rp_write_markdown(FILE *out, const struct rp_manifest *manifest, const char *source,
+		       const char *stem);
 
 /* Write the line that marks a generated file, as a comment between `begin` and `end`. */
 void rp_write_mark(FILE *out, const char *begin, const char *source, const char *end);
