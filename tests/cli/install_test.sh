@@ -35,9 +35,9 @@ nothing_else_is_installed()
 {
 	local library='lib.*/libringpipe(-(symbols|lttng)\.so|\.a|\.so\.[0-9.]+)'
 	library+='|lib.*/pkgconfig/ringpipe\.pc'
-	library+='|lib.*/cmake/ringpipe/ringpipeConfig(Version)?\.cmake'
+	library+='|lib.*/cmake/ringpipe/ringpipe(Config|ConfigVersion|Generate)\.cmake'
 	local rest='bin/ringpipe|include/ringpipe/.*\.h(pp)?|man/man[137]/[A-Za-z_]+\.[137]'
-	rest+='|libexec/ringpipe-(dump|bpf|kernel|record|symbolize)'
+	rest+='|libexec/ringpipe-(dump|bpf|gen|kernel|record|symbolize)'
 	local completions='bash-completion/completions/ringpipe|zsh/site-functions/_ringpipe'
 	completions+='|fish/vendor_completions.d/ringpipe.fish'
 	local module='python3[^/]*/(site|dist)-packages/ringpipe'
