@@ -61,8 +61,7 @@ static class Reader
 				 "--thread-time" or "--collections" or "--threads"))
 		{
 			Console.Error.WriteLine("usage: TraceRead [--dump|--clr|--stacks|--cut|" +
-						"--thread-time|--collections] FILE
-" +
+						"--thread-time|--collections] FILE\n" +
 						"       TraceRead --threads PID");
 			return 2;
 		}
