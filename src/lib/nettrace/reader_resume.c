@@ -478,7 +478,8 @@ static int handle_damage(struct rp_reader *reader, const struct found_block *fou
 
 /*
  * The times of a block are not exact, and no exact times were seen so far. Find out from the next
- * block of events whether the writer states no exact times. Return: 1; 0: it does; -errno.
+ * block of events whether the writer states no exact times. Return: 1; 0: it does; -EAGAIN: that
+ * block has yet to arrive; other -errno.
  */
 static int has_loose_times(struct rp_reader *reader, size_t at)
 {
@@ -488,6 +489,8 @@ static int has_loose_times(struct rp_reader *reader, size_t at)
 	int ret;
 
 	do {
+		if (!is_present(reader, at, 1))
+			return -EAGAIN;
 		ret = find_at(reader, at, &found);
 		if (ret < 0)
 			return ret;
@@ -539,7 +542,8 @@ static int find_block(struct rp_reader *reader)
 		return handle_end(reader, &found);
 	if (has_inexact_times(reader, &found)) {
 		ret = has_loose_times(reader, found.bytes);
-		return ret < 0 ? ret : 1;
+		if (ret != -EAGAIN)
+			return ret < 0 ? ret : 1;
 	}
 	reason = rp_reader_check_declared(reader, found.kind, found.content);
 	if (reason) {
