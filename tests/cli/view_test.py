@@ -161,6 +161,15 @@ class ViewTest(ToolTest):
         self.get("")
         self.assertIn("traces", self.ask("traces"))
 
+    def test_idle_clients_do_not_keep_the_command_from_ending(self):
+        url = urllib.parse.urlsplit(self.open(spans_trace()))
+        for _ in range(100):
+            connection = socket.create_connection((url.hostname, url.port), timeout=60)
+            self.addCleanup(connection.close)
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        self.view.terminate()
+        self.assertEqual(self.view.wait(60), 0)
+
     def test_a_pipe_is_refused(self):
         self.assertIn("requires a file", self.run_tool("view", "-", status=2)[1])
 

@@ -215,11 +215,11 @@ static int start(struct rp_view_server *server, uint16_t port)
 		return ret;
 	errno = 0;
 	/*
-	 * With epoll, libmicrohttpd 0.9.75 misses that clients close connections with half a
-	 * request while the limit is reached, and then answers no further request.
+	 * select(2): while the limit of connections is reached, libmicrohttpd 0.9.75 with epoll(7)
+	 * misses that clients close connections, and with poll(2) it does not end.
 	 */
 	server->daemon = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, handle, server,
+		MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, handle, server,
 		MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&address,
 		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_THREAD_POOL_SIZE, THREADS,
 		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
