@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Provisional: this header may still change in ways that need programs to be rebuilt.
- *
  * A reader of .nettrace files of versions 4, 5 and 6, as ringpipe, the .NET runtime and
  * machine-wide collectors write them. The reader checks all data before it uses them: a damaged or
  * hostile file causes an error, never a crash or an unbounded use of memory.
@@ -226,7 +224,7 @@ RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
  * The format has no checksums. A wrong value which contradicts nothing, such as one in a payload, a
  * name or an address of a stack, is given as it is. A stream of version 6 may use the index of a
  * thread or the id of a type again. The reader assumes that the damaged part did not contain the
- * first such case of the stream, if a thread was removed alone or all types were removed.
+ * first removal of a thread, of all threads or of all types in the stream.
  *
  * Context: any thread, while no other uses the reader, before the first event.
  * Return: 0; -EINVAL if `reader` is NULL or has returned an event.

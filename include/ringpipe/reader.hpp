@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Provisional, as <ringpipe/reader.h> is.
- *
  * The events of a trace as a range of C++17:
  *
  *	for (const auto &event : ringpipe::reader("live.nettrace"))
