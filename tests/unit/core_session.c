@@ -286,9 +286,9 @@ Test(core_session, stop_gives_everything_back, .timeout = 240)
 	cr_assert_eq(stats.memory_bytes, 0u);
 	for (int i = 0; i < 50; i++)
 		cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
-	after = look();
+	/* Another thread of the process may open a file for a moment. */
+	wait_until((after = look()).descriptors <= before.descriptors);
 	cr_assert_eq(after.shared, 0u);
-	cr_assert_eq(after.descriptors, before.descriptors);
 	/* Half of what one of the 50 sessions had; a checked heap keeps some memory. */
 	cr_assert_leq(after.bytes, before.bytes + (32u << 20), "%lu bytes more",
 		      after.bytes - before.bytes);
