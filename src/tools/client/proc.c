@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/time_namespace.h"
+
 /* Reads the beginning of a file of /proc and appends a NUL. Return: bytes read, or -errno. */
 static ssize_t read_proc(pid_t pid, const char *name, char *buffer, size_t size)
 {
@@ -107,6 +109,20 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	process.inner_pid = inner_id(status, pid);
 	*ret_proc = process;
 	return 0;
+}
+
+bool rp_proc_sees_start(const struct rp_proc *process, uint64_t start_time)
+{
+	int64_t ahead_ns;
+	uint64_t ahead;
+
+	if (start_time == process->start_time)
+		return true;
+	ahead_ns = rp_time_namespace_read(process->pid, "boottime") -
+		   rp_time_namespace_read(getpid(), "boottime");
+	ahead = (uint64_t)(ahead_ns / (1000000000 / sysconf(_SC_CLK_TCK)));
+	/* Each of the two times may be rounded. */
+	return ahead && start_time - (process->start_time + ahead) + 1 <= 2;
 }
 
 /* Whether a line "ID:CONTROLLERS:PATH" of /proc/PID/cgroup has the path, or one below it. */

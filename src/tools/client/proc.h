@@ -17,6 +17,11 @@ struct rp_proc {
 /* Return: 0; -ESRCH if the process does not exist. */
 int rp_proc_read(pid_t pid, struct rp_proc *ret_proc);
 /*
+ * Whether a start time is that of the process, as the process itself sees it: in another time
+ * namespace it differs from `start_time`.
+ */
+bool rp_proc_sees_start(const struct rp_proc *process, uint64_t start_time);
+/*
  * Call `visit` with the id of each current thread, as the process itself sees it. Return: 0; the
  * first other result of `visit`; -ESRCH if the process has ended or its threads may not be read.
  */

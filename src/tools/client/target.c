@@ -130,7 +130,7 @@ static int examine(const char *directory, const char *name, struct rp_target *re
 	char *path;
 
 	if (parse_socket_name(name, &parts) || parts.pid == 0 ||
-	    rp_proc_read(parts.pid, &process) || process.start_time != parts.key)
+	    rp_proc_read(parts.pid, &process) || !rp_proc_sees_start(&process, parts.key))
 		return 0;
 	if (asprintf(&path, "%s/%s", directory, name) < 0)
 		return -ENOMEM;
@@ -161,7 +161,7 @@ static char *find_socket(const char *directory, const struct rp_proc *process,
 
 		if (parse_socket_name(entry->d_name, &parts) || parts.is_async != is_async ||
 		    parts.pid != process->inner_pid ||
-		    (parts.pid == process->pid && parts.key != process->start_time) ||
+		    (parts.pid == process->pid && !rp_proc_sees_start(process, parts.key)) ||
 		    fstatat(dirfd(dir), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
 		    file.st_mtim.tv_sec < newest.tv_sec ||
 		    (file.st_mtim.tv_sec == newest.tv_sec &&
