@@ -50,7 +50,7 @@ static size_t command_count;
 static uint64_t random_state;
 static int messages;			/* what the child wrote to standard error */
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
 	perror(what);
 	exit(EXIT_FAILURE);
@@ -82,7 +82,7 @@ static void read_file(const char *path, struct flip_command *command)
 
 static void read_commands(void)
 {
-	size_t capacity;
+	size_t capacity = 0;
 
 	while (command_count < COMMANDS_MAX) {
 		struct flip_command *command = &commands[command_count];

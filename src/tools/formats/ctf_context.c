@@ -28,14 +28,14 @@ static const struct ctf_member_description {
 	[CTF_LEVEL] = { "level", 'u', 32 },
 	[CTF_OPCODE] = { "opcode", 'u', 32 },
 	[CTF_KEYWORDS] = { "keywords", 'x', 64 },
-	[CTF_THREAD_NAME] = { "thread_name", 's' },
-	[CTF_ACTIVITY] = { "activity", 's' },
-	[CTF_RELATED_ACTIVITY] = { "related_activity", 's' },
-	[CTF_TRACE_ID] = { "trace_id", 's' },
-	[CTF_SPAN_ID] = { "span_id", 's' },
-	[CTF_LABELS] = { "labels", 'l' },
-	[CTF_STACK] = { "stack", 'a' },
-	[CTF_TRUNCATED] = { "truncated", 'b' },
+	[CTF_THREAD_NAME] = { "thread_name", 's', 0 },
+	[CTF_ACTIVITY] = { "activity", 's', 0 },
+	[CTF_RELATED_ACTIVITY] = { "related_activity", 's', 0 },
+	[CTF_TRACE_ID] = { "trace_id", 's', 0 },
+	[CTF_SPAN_ID] = { "span_id", 's', 0 },
+	[CTF_LABELS] = { "labels", 'l', 0 },
+	[CTF_STACK] = { "stack", 'a', 0 },
+	[CTF_TRUNCATED] = { "truncated", 'b', 0 },
 };
 
 /* A label has a text and a number, of which one is in use. */

@@ -194,9 +194,11 @@ static int connect_components(struct ctf *ctf)
 		bt_component_sink_borrow_input_port_by_index_const(sink, 0), NULL) ? -ENOMEM : 0;
 }
 
+/* The reference shows the leak checker that the memory is kept. */
+static struct ctf *failed __attribute__((used));
+
 static void close_ctf(void *state)
 {
-	static struct ctf *failed __attribute__((used));
 	struct ctf *ctf = state;
 	bt_stream_class *class = ctf->streams.class;
 	bt_trace *trace = ctf->streams.trace;

@@ -50,8 +50,9 @@ static void print_processes(const struct rp_processes *processes)
 		const struct rp_process *process = &processes->rows[i];
 		char *name = rp_text_clean(process->name, true);
 
-		snprintf(parent, sizeof(parent), process->parent ? " (of %" PRIu32 ")" : "",
-			 process->parent);
+		parent[0] = '\0';
+		if (process->parent)
+			snprintf(parent, sizeof(parent), " (of %" PRIu32 ")", process->parent);
 		printf("           %" PRIu32 " %s%s: %s events, %s lost%s\n",
 		       process->pid, name ? name : "?", parent,
 		       rp_text_count(process->events, events), rp_text_count(process->lost, lost),
