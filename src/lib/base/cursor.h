@@ -118,7 +118,8 @@ static inline void rp_cursor_skip(struct rp_cursor *c, size_t size)
 {
 	const uint8_t *bytes;
 
-	if (rp_cursor_take(c, size, &bytes) < 0)
+	/* A cursor that failed is NULL, to which C adds nothing, not even 0. */
+	if (size && rp_cursor_take(c, size, &bytes) < 0)
 		rp_cursor_fail(c);
 }
 
