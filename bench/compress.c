@@ -9,6 +9,7 @@
 #include <ringpipe/ringpipe.h>
 
 #include "clock.h"
+#include "random_bits.h"
 #include "session.h"
 
 #define PARTS 100u
@@ -20,17 +21,6 @@
 RP_PROVIDER(bench, "Bench-Compress");
 RP_EVENT(bench, order, 1, RP_LEVEL_INFORMATIONAL, 0, ORDER);
 RP_EVENT(bench, random_order, 2, RP_LEVEL_INFORMATIONAL, 0, ORDER, RP_U64(random));
-
-/* splitmix64 */
-static uint64_t random_bits(void)
-{
-	static uint64_t state;
-	uint64_t bits = state += 0x9e3779b97f4a7c15u;
-
-	bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-	bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-	return bits ^ bits >> 31;
-}
 
 static void write_order(uint64_t id, int with_random)
 {

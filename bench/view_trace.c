@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "random_bits.h"
+
 #define THREADS 64u
 #define PROCESSES 4u
 #define PROCESSORS 8u
@@ -54,17 +56,6 @@ static struct {
 	struct header last;		/* of the block */
 	struct thread threads[THREADS];
 } state;
-
-/* splitmix64 */
-static uint64_t random_bits(void)
-{
-	static uint64_t seed;
-	uint64_t bits = seed += 0x9e3779b97f4a7c15u;
-
-	bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-	bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-	return bits ^ bits >> 31;
-}
 
 static uint8_t *put(uint8_t *at, const void *bytes, size_t size)
 {
