@@ -1,29 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """ringpipe explain, on all requests of the shop under the load of the demo."""
-import subprocess
 import unittest
 
 import record_case
-from record_case import SHOP, TOOL, Case, drive, explain_all, lacks_bpf, without_losses
+from record_case import SHOP, Case, drive, explain_all, record_shop, without_losses
 
 
 class Load(Case):
     def record_load(self):
         with drive.shop(SHOP, "--db", self.trace + ".db") as shop:
-            command = [TOOL, "record", "-f", "-o", self.trace, "--profile", "all", "--off-cpu",
-                       "0", "--buffer", "512", "-p", str(shop.pid)]
-            with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
-                shop.wait_for_sessions(1, [recorder])
-                drive.load(shop.url, 1)
-                status = drive.interrupt(recorder)
-                with recorder.stderr:
-                    errors = recorder.stderr.read()
-            self.assertEqual(drive.interrupt(shop.process), 0)
-        if lacks_bpf(errors):
-            raise unittest.SkipTest("the kernel loads no BPF programs")
-        self.assertEqual(status, 0, errors)
-        return errors
+            return record_shop(self, shop, 512, lambda _: drive.load(shop.url, 1))
 
     def test_at_most_one_percent_of_the_time_of_requests_is_unexplained(self):
         errors = without_losses(self, self.record_load)

@@ -15,8 +15,8 @@ import subprocess
 import unittest
 
 import record_case
-from record_case import (PATIENCE, SHOP, TOOL, WITHOUT_LEAKS, Case, drive, explain_all, lacks_bpf,
-                         without_losses)
+from record_case import (PATIENCE, SHOP, TOOL, WITHOUT_LEAKS, Case, drive, explain_all,
+                         record_shop, without_losses)
 
 REQUESTS = int(os.environ.get("REQUESTS", "20"))	# of each cause
 WRONG_MAX = max(1, REQUESTS // 20)	# 5 % of each cause
@@ -106,25 +106,18 @@ class Causes(Case):
         chance = random.Random(SEED)
         causes = self.causes * REQUESTS
         chance.shuffle(causes)
+
+        def send_all(recorder):
+            drive.wait_for(lambda: shop.stats()["supplier_is_traced"],
+                           "a session in the supplier", [shop.process, recorder])
+            self.slow_down(shop)
+            for cause in causes:
+                send(shop, f"{chance.getrandbits(128):032x}", cause, chance.randint(2000, 5000))
+            wait_for_lines(log, len(causes))
+
         # The search for leaks cannot suspend the shop's threads of high priority.
         with drive.shop(SHOP, "--slow", log, env=WITHOUT_LEAKS) as shop:
-            command = [TOOL, "record", "-f", "-o", self.trace, "--profile", "all", "--off-cpu",
-                       "0", "--buffer", "256", "-p", str(shop.pid)]
-            with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
-                shop.wait_for_sessions(1, [recorder])
-                drive.wait_for(lambda: shop.stats()["supplier_is_traced"],
-                               "a session in the supplier", [shop.process, recorder])
-                self.slow_down(shop)
-                for cause in causes:
-                    send(shop, f"{chance.getrandbits(128):032x}", cause, chance.randint(2000, 5000))
-                wait_for_lines(log, len(causes))
-                status = drive.interrupt(recorder)
-                with recorder.stderr:
-                    errors = recorder.stderr.read()
-            self.assertEqual(drive.interrupt(shop.process), 0)
-        if lacks_bpf(errors):
-            raise unittest.SkipTest("the kernel loads no BPF programs")
-        self.assertEqual(status, 0, errors)
+            errors = record_shop(self, shop, 256, send_all)
         with open(log, encoding="ascii") as lines:
             known = {trace_id: Known(cause, int(wall), int(added))
                      for trace_id, cause, wall, added in map(str.split, lines)}

@@ -113,6 +113,24 @@ def without_losses(case, record):
     return result
 
 
+def record_shop(case, shop, megabytes, work):
+    """Record all of a shop and its children while `work` runs, with the recorder as its argument,
+    and end both. Return the messages of the recorder."""
+    command = [TOOL, "record", "-f", "-o", case.trace, "--profile", "all", "--off-cpu", "0",
+               "--buffer", str(megabytes), "-p", str(shop.pid)]
+    with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
+        shop.wait_for_sessions(1, [recorder])
+        work(recorder)
+        status = drive.interrupt(recorder)
+        with recorder.stderr:
+            errors = recorder.stderr.read()
+    case.assertEqual(drive.interrupt(shop.process), 0)
+    if lacks_bpf(errors):
+        raise unittest.SkipTest("the kernel loads no BPF programs")
+    case.assertEqual(status, 0, errors)
+    return errors
+
+
 def explain_all(path):
     """Return the explanations of all requests of the shop."""
     done = subprocess.run([TOOL, "explain", path, "--span", "Shop-Http/request", "--slowest",
