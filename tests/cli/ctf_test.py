@@ -295,6 +295,7 @@ class Ctf(ToolTest):
         self.assertEqual(len(self.read_folder()[0]), 3)
         os.mkdir(self.path("mine"))
         self.write("mine/file", b"mine")
+        self.write("mine/metadata", b"mine")
         errors = self.run_tool(*arguments[:-1], "mine", "--force", status=1)[1]
         self.assertIn("exists already", errors)
         self.assertEqual(self.read("mine/file"), b"mine")

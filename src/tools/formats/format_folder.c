@@ -39,17 +39,35 @@ struct folder_contents {
 	bool has_others;		/* entries that are not files */
 };
 
+/* Whether the file is the metadata of a trace in CTF, by its first bytes. */
+static bool is_metadata(int folder, const char *name)
+{
+	static const char mark[] = "/* CTF 1.8 */";
+	char begin[sizeof(mark) - 1];
+	bool is = false;
+	int fd;
+
+	if (strcmp(name, "metadata") != 0)
+		return false;
+	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0) {
+		is = read(fd, begin, sizeof(begin)) == (ssize_t)sizeof(begin) &&
+		     !memcmp(begin, mark, sizeof(begin));
+		close(fd);
+	}
+	return is;
+}
+
 static void look_at(int folder, const char *name, const struct stat *file, void *data)
 {
 	struct folder_contents *contents = data;
 
-	(void)folder;
 	if (!S_ISREG(file->st_mode)) {
 		contents->has_others = true;
 		return;
 	}
 	contents->bytes += (uint64_t)file->st_size;
-	contents->has_metadata |= !strcmp(name, "metadata");
+	contents->has_metadata |= is_metadata(folder, name);
 }
 
 static void remove_file(int folder, const char *name, const struct stat *file, void *data)

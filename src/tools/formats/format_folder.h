@@ -8,7 +8,7 @@
 
 /*
  * Check that the format can make the folder, which does not exist afterwards. The function removes
- * an empty folder. With `force`, it also removes a folder of files if a file is named `metadata`.
+ * an empty folder. With `force`, it also removes a folder of files if one is the metadata of CTF.
  * Prints the cause of a failure. Return: 0; -errno.
  */
 int rp_format_folder_prepare(const char *path, bool force);
