@@ -27,6 +27,30 @@ SANITIZERS = os.environ.get("SANITIZERS", "none")
 EXTRA = [] if SANITIZERS == "none" else [f"-fsanitize={SANITIZERS}"]
 
 
+ONE_EVENT = """<instrumentationManifest><instrumentation><events>
+<provider name="Test-One" guid="{10000000-0000-0000-0000-000000000001}" symbol="ONE">
+<templates><template tid="t"><data name="wide" inType="win:CountedUnicodeString"/>
+<data name="narrow" inType="win:CountedAnsiString"/><data name="day" inType="win:SYSTEMTIME"/>
+<data name="user" inType="win:SID"/></template></templates>
+<events><event value="1" symbol="Said" level="win:Informational" template="t"/></events>
+</provider></events></instrumentation></instrumentationManifest>
+"""
+# Returns 0 if the texts that do not fit are refused, and the missing values are written.
+LIMITS = """#include "one.h"
+#include <errno.h>
+#include <string.h>
+static char narrow[70000];
+static rp_char16 wide[35000];
+int main(void)
+{
+	memset(narrow, 'x', sizeof(narrow) - 1);
+	memset(wide, 'x', sizeof(wide) - sizeof(*wide));
+	return one_Said(NULL, narrow, NULL, NULL) != -EMSGSIZE ||
+	       one_Said(wide, NULL, NULL, NULL) != -EMSGSIZE || one_Said(NULL, NULL, NULL, NULL);
+}
+"""
+
+
 class PayloadTrace(oracle.Trace):
     """A trace whose events have their payloads too."""
 
@@ -130,6 +154,21 @@ class GeneratedCode(GenTest):
         stem = self.generate(ALL_TYPES)
         for language in ("c", "c++"):
             self.compile(stem, language=language)
+
+    def test_a_message_has_its_insertions_and_characters(self):
+        self.generate(ALL_TYPES)
+        self.assertIn(rb'RP_MESSAGE("Text {0} of \"{1}\":\n100% \?\? \011 = done")',
+                      self.read("out/all_types.h"))
+
+    def test_a_text_that_is_too_long_is_refused_and_a_missing_value_is_zero(self):
+        self.write("one.man", ONE_EVENT.encode())
+        stem = self.generate(self.path("one.man"))
+        self.write("out/limits.c", LIMITS.encode())
+        self.link(self.compile(stem), self.compile("limits"))
+        self.run_program()
+        event, = [event for event in PayloadTrace(self.read("fired.nettrace")).events
+                  if event["provider"] == "Test-One"]
+        self.assertEqual(event["payload"], bytes(2 + 2 + 16 + 8))
 
     def test_output_is_the_same_each_time(self):
         stem = self.generate(ALL_TYPES)

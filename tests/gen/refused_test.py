@@ -33,6 +33,8 @@ MISTAKES = [
     ("mask=\"0x1\"", "mask=\"-1\"", "mask=\"-1\" is a number from 0 to 18446744073709551615"),
     ("name=\"Trip\"", "name=\"Job\"", "the name of the task \"Job\" is unique"),
     ("value=\"2\" message", "value=\"0\" message", "the value 0 of the map \"Color\" is unique"),
+    ("message=\"$(string.red)\"", "message=\"no_color_2\"",
+     "the messages of a map are unique as identifiers"),
     ("tid=\"Next\"", "tid=\"Plain\"", "the tid \"Plain\" is unique"),
     ("version=\"255\"", "version=\"1\"", "the value and version of an event are unique"),
     ("version=\"255\"", "version=\"256\"", "version=\"256\" is a number from 0 to 255"),

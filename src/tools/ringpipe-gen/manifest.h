@@ -45,7 +45,6 @@ struct rp_manifest_name {
 	struct rp_manifest_name *next;
 	const char *name;		/* in the manifest; of a map's value: its message */
 	const char *symbol;		/* an identifier in C */
-	const char *message;		/* or NULL */
 	uint64_t value;
 	const struct rp_manifest_name *task;	/* of an opcode that belongs to a task, or NULL */
 };

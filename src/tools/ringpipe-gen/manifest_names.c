@@ -17,11 +17,13 @@ static const char *number_of(const char *row)
 static int read_name(struct rp_manifest *manifest, const struct rp_xml_element *element,
 		     struct rp_manifest_name *name)
 {
+	const char *message;		/* of no use, but it must be right */
+
 	if (rp_manifest_require(manifest, element, "name", &name->name) < 0 ||
 	    rp_manifest_number(manifest, element, number_of(element->name), true,
 			       !strcmp(element->name, "keyword") ? UINT64_MAX : UINT16_MAX,
 			       &name->value) < 0 ||
-	    rp_manifest_message(manifest, element, &name->message) < 0)
+	    rp_manifest_message(manifest, element, &message) < 0)
 		return -EBADMSG;
 	name->symbol = rp_manifest_symbol(manifest, name->name);
 	return name->symbol ? 0 : rp_manifest_out_of_memory();
@@ -85,29 +87,38 @@ static int read_value(struct rp_manifest *manifest, const struct rp_xml_element 
 		      struct rp_manifest_name *value)
 {
 	if (rp_manifest_number(manifest, element, "value", true, UINT32_MAX, &value->value) < 0 ||
-	    rp_manifest_message(manifest, element, &value->message) < 0)
+	    rp_manifest_message(manifest, element, &value->name) < 0)
 		return -EBADMSG;
-	if (!value->message)
+	if (!value->name)
 		return rp_manifest_error(manifest, element, "a value of a map has a message");
-	value->name = value->message;
 	value->symbol = rp_manifest_symbol(manifest, value->name);
 	return value->symbol ? 0 : rp_manifest_out_of_memory();
 }
 
+static bool has_symbol(const struct rp_manifest_name *values, const char *symbol)
+{
+	while (values && strcmp(values->symbol, symbol) != 0)
+		values = values->next;
+	return values;
+}
+
 /* Messages may be equal as identifiers: then the value follows the name. */
-static int make_unique(struct rp_manifest *manifest, const struct rp_manifest_name *values,
-		       struct rp_manifest_name *value)
+static int make_unique(struct rp_manifest *manifest, const struct rp_xml_element *element,
+		       const struct rp_manifest_name *values, struct rp_manifest_name *value)
 {
 	char text[RP_NAME_MAX + 1];
 
-	while (values && strcmp(values->symbol, value->symbol) != 0)
-		values = values->next;
-	if (!values)
+	if (!has_symbol(values, value->symbol))
 		return 0;
 	snprintf(text, sizeof(text), "%.200s_%llx", value->symbol,
 		 (unsigned long long)value->value);
 	value->symbol = rp_manifest_symbol(manifest, text);
-	return value->symbol ? 0 : rp_manifest_out_of_memory();
+	if (!value->symbol)
+		return rp_manifest_out_of_memory();
+	if (has_symbol(values, value->symbol))
+		return rp_manifest_error(manifest, element,
+					 "the messages of a map are unique as identifiers");
+	return 0;
 }
 
 static int read_values(struct rp_manifest *manifest, const struct rp_xml_element *element,
@@ -131,7 +142,7 @@ static int read_values(struct rp_manifest *manifest, const struct rp_xml_element
 							 "unique", (unsigned long long)value->value,
 							 map->name);
 		}
-		ret = make_unique(manifest, map->values, value);
+		ret = make_unique(manifest, each, map->values, value);
 		if (ret < 0)
 			return ret;
 		*end = value;

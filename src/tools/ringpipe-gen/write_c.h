@@ -55,7 +55,8 @@ void rp_write_comment(FILE *out, const char *text);
 void rp_write_literal(FILE *out, const char *text);
 
 /*
- * Write a message as a string literal: %1 becomes {0}, as RP_MESSAGE expects, and %n a newline.
+ * Write a message as a string literal. %1 becomes {0}, as RP_MESSAGE expects, %n a newline, %t a
+ * tab, %r a carriage return and %b a blank; %0 ends the message.
  */
 void rp_write_message(FILE *out, const char *message);
 

@@ -152,15 +152,25 @@ void rp_write_literal(FILE *out, const char *text)
 /* Write what a % begins. Return: the text after it. */
 static const char *write_insertion(FILE *out, const char *text)
 {
-	char *end;
+	static const char names[] = "ntrb", characters[] = "\n\t\r ";
+	const char *escape;
 	unsigned long number;
+	char *end;
 
+	if (!*text) {
+		write_character(out, '%');
+		return text;
+	}
 	if (!isdigit((unsigned char)*text)) {
-		write_character(out, *text == 'n' ? '\n' : *text ? *text : '%');
-		return *text ? text + 1 : text;
+		escape = strchr(names, *text);
+		write_character(out, escape ? characters[escape - names] : *text);
+		return text + 1;
 	}
 	number = strtoul(text, &end, 10);
-	fprintf(out, "{%lu}", number ? number - 1 : 0);
+	/* %0 ends a message without the end of a line. */
+	if (!number)
+		return text + strlen(text);
+	fprintf(out, "{%lu}", number - 1);
 	/* A format such as !x! may follow; the field's type already determines it. */
 	if (*end == '!' && strchr(end + 1, '!'))
 		end = strchr(end + 1, '!') + 1;

@@ -13,8 +13,10 @@ static const char helpers[] =
 	"\n"
 	"UNUSED_ size_t put_bytes_(uint8_t *out, size_t at, const void *bytes, size_t size)\n"
 	"{\n"
-	"\tif (out && size)\n"
+	"\tif (out && bytes && size)\n"
 	"\t\tmemcpy(out + at, bytes, size);\n"
+	"\telse if (out)\n"
+	"\t\tmemset(out + at, 0, size);\n"
 	"\treturn at + size;\n"
 	"}\n"
 	"\n"
@@ -78,17 +80,20 @@ static const char helpers[] =
 	"\treturn put_bytes_(out, at, text ? text : \"\", text ? strlen(text) + 1 : 1);\n"
 	"}\n"
 	"\n"
-	"/* The number of bytes precedes the text, and no NUL ends it. */\n"
+	"/*\n"
+	" * The number of bytes precedes the text, and no NUL ends it. A larger number than fits makes\n"
+	" * the payload larger than RP_PAYLOAD_MAX, so the event is not written.\n"
+	" */\n"
 	"UNUSED_ size_t put_counted16_(uint8_t *out, size_t at, const rp_char16 *text)\n"
 	"{\n"
-	"\tconst size_t bytes = 2 * units_(text) & 0xfffe;\n"
+	"\tconst size_t bytes = 2 * units_(text);\n"
 	"\n"
 	"\treturn put_bytes_(out, put_u16_(out, at, (uint16_t)bytes), text, bytes);\n"
 	"}\n"
 	"\n"
 	"UNUSED_ size_t put_counted8_(uint8_t *out, size_t at, const char *text)\n"
 	"{\n"
-	"\tconst size_t bytes = text ? strlen(text) & 0xffff : 0;\n"
+	"\tconst size_t bytes = text ? strlen(text) : 0;\n"
 	"\n"
 	"\treturn put_bytes_(out, put_u16_(out, at, (uint16_t)bytes), text, bytes);\n"
 	"}\n"
@@ -96,7 +101,9 @@ static const char helpers[] =
 	"/* The second byte of a SID is the number of its parts of four bytes. */\n"
 	"UNUSED_ size_t put_sid_(uint8_t *out, size_t at, const void *sid)\n"
 	"{\n"
-	"\treturn put_bytes_(out, at, sid, 8 + 4 * (size_t)((const uint8_t *)sid)[1]);\n"
+	"\tconst size_t parts = sid ? ((const uint8_t *)sid)[1] : 0;\n"
+	"\n"
+	"\treturn put_bytes_(out, at, sid, 8 + 4 * parts);\n"
 	"}\n";
 
 /* The function that puts a value, if its bytes are not those in memory. */
@@ -163,7 +170,7 @@ static void write_array(FILE *out, const struct scope *scope, const struct rp_ma
 	const size_t bytes = rp_manifest_type_bytes(field->type);
 	char suffix[16];
 
-	if (bytes && (!put_functions[field->type] || field->type == RP_MANIFEST_SYSTEMTIME)) {
+	if (bytes && !put_functions[field->type]) {
 		fprintf(out, "%sat_ = put_bytes_(out_, at_, %s%s, %zu * ", scope->indent,
 			scope->prefix, field->symbol, bytes);
 		write_extent(out, scope, field, field->count);
