@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Reads ETW manifests with Python's own XML parser, invents a value for each field of each event,
-and states how the value is written in C, which bytes the payload has, and which text a reader
-shows. It shares no code with ringpipe gen."""
+and states how the value is written in C and which bytes the payload has. It shares no code with
+ringpipe gen."""
 import random
 import re
 import struct

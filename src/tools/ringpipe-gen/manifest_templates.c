@@ -135,7 +135,7 @@ static int check_length(struct rp_manifest *manifest, const struct rp_xml_elemen
 static int read_fields(struct rp_manifest *manifest, const struct rp_manifest_provider *provider,
 		       const struct rp_xml_element *parent, struct rp_manifest_field **ret_fields);
 
-/* Return: 1 for a field; 0 for another element; -errno, after an error line. */
+/* Return: 0; -errno, after an error line. */
 static int read_field(struct rp_manifest *manifest, const struct rp_manifest_provider *provider,
 		      const struct rp_xml_element *element,
 		      const struct rp_manifest_field *earlier, struct rp_manifest_field *field)

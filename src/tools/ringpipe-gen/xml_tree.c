@@ -23,6 +23,7 @@ struct reading {
 	struct rp_xml_tree *tree;
 	struct rp_xml_element *open;	/* the innermost element that has not ended */
 	XML_Parser parser;
+	unsigned int depth;		/* of `open` */
 	int error;			/* -errno of a handler */
 };
 
@@ -103,7 +104,7 @@ static void XMLCALL begin_element(void *data, const XML_Char *name, const XML_Ch
 	element->line = XML_GetCurrentLineNumber(reading->parser);
 	element->column = XML_GetCurrentColumnNumber(reading->parser) + 1;
 	link_element(reading, element);
-	if (++reading->tree->depth > DEPTH_MAX)
+	if (++reading->depth > DEPTH_MAX)
 		stop(reading, -ELOOP);
 }
 
@@ -114,7 +115,7 @@ static void XMLCALL end_element(void *data, const XML_Char *name)
 	(void)name;
 	if (reading->open)
 		reading->open = reading->open->parent;
-	reading->tree->depth--;
+	reading->depth--;
 }
 
 static int report(const struct reading *reading)
@@ -204,7 +205,7 @@ const char *rp_xml_attribute(const struct rp_xml_element *element, const char *n
 
 const struct rp_xml_element *rp_xml_find(const struct rp_xml_element *first, const char *name)
 {
-	while (first && *name != '*' && strcmp(first->name, name) != 0)
+	while (first && strcmp(first->name, name) != 0)
 		first = first->next;
 	return first;
 }

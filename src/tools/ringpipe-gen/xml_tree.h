@@ -21,7 +21,6 @@ struct rp_xml_tree {
 	const char *path;
 	struct rp_xml_element *root;
 	void *blocks;			/* all memory of the tree */
-	unsigned int depth;
 };
 
 /*
@@ -39,7 +38,7 @@ void *rp_xml_allocate(struct rp_xml_tree *tree, size_t bytes);
 /* Return: the value of an attribute, or NULL. */
 const char *rp_xml_attribute(const struct rp_xml_element *element, const char *name);
 
-/* Return: the first element with that name in a list of siblings, or NULL; "*" is any name. */
+/* Return: the first element with that name in a list of siblings, or NULL. */
 const struct rp_xml_element *rp_xml_find(const struct rp_xml_element *first, const char *name);
 
 #endif
