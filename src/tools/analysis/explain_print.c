@@ -97,14 +97,18 @@ static void describe_disk(const struct detail *detail, FILE *out)
 {
 	const struct rp_time_piece *slowest = detail->slowest;
 	char time[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
+	const char *blank = detail->text ? " " : "";
 
-	if (detail->file)
-		fprintf(out, " of %s", detail->file);
-	if (slowest->device)
-		fprintf(out, " on %s", *slowest->device ? slowest->device : "a disk");
+	if (detail->file) {
+		fprintf(out, "%sof %s", blank, detail->file);
+		blank = " ";
+	}
+	if (slowest->device) {
+		fprintf(out, "%son %s", blank, *slowest->device ? slowest->device : "a disk");
+		blank = " ";
+	}
 	if (detail->function)
-		fprintf(out, "%sin %s", detail->text || slowest->device ? " " : "",
-			detail->function);
+		fprintf(out, "%sin %s", blank, detail->function);
 	describe_time(detail, out);
 	if (slowest->device)
 		fprintf(out, ", slowest request %s for %s at sector %" PRIu64,
