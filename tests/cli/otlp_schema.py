@@ -105,7 +105,9 @@ def plain(value):
 
 
 def attributes(pairs):
-    return {pair["key"]: plain(pair["value"]) for pair in pairs}
+    found = {pair["key"]: plain(pair["value"]) for pair in pairs}
+    assert len(found) == len(pairs), pairs
+    return found
 
 
 class Span:

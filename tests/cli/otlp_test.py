@@ -105,6 +105,24 @@ class Otlp(ToolTest):
             self.assertEqual(span.attributes[key], value, key)
             self.assertEqual(span.attributes[f"stop.{key}"], value, key)
 
+    def test_the_keys_of_attributes_are_unique(self):
+        """Of labels around a span, of fields with one name, of cut payloads, and of resources."""
+        trace = v6.Trace(pairs=(("service.name", "other"),)).threads({"index": 0})
+        trace.threads({"index": 1, "thread": 7, "process": 70})
+        fields = [("n", v6.U8), ("n", v6.U8), ("cut", v6.U64)]
+        trace.define(1, "Shop", "requestStart", 1, fields)
+        trace.define(2, "Shop", "requestStop", 2, fields)
+        trace.labels(1, [[(5, v6.text("user") + v6.text("ada"))]])
+        trace.events({"id": 1, "thread": 1, "labels": 1, "payload": b"\1\2"},
+                     {"id": 2, "thread": 1, "labels": 1, "payload": b"\3\4", "ns": 5})
+        span, = self.convert(trace.end())
+        expected = {"n": 1, "field1.n": 2, "ringpipe.truncated": True, "label.user": "ada"}
+        for key, value in expected.items():
+            self.assertEqual(span.attributes[key], value, key)
+        self.assertEqual((span.attributes["stop.n"], span.attributes["stop.field1.n"],
+                          span.attributes["stop.label.user"]), (3, 4, "ada"))
+        self.assertTrue(span.attributes["stop.ringpipe.truncated"])
+
     def test_numbers_that_json_lacks_are_strings(self):
         trace = self.traced().define(5, "Shop", "oddStart", 5, [("a", v6.F64), ("b", v6.F64)])
         trace.events({"id": 5, "thread": 1, "payload": struct.pack("<dd", float("nan"),

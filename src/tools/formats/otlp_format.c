@@ -189,9 +189,12 @@ static int open_line(struct otlp *otlp, const struct rp_thread_track *track,
 	rp_otlp_text(text, begin, "service.name", process->name ? process->name :
 		     "unknown_service");
 	rp_otlp_i64(text, begin, "process.pid", (int64_t)process->process);
+	/* Keys are unique, and the pairs of the trace are not about a process. */
 	for (uint32_t i = 0;
-	     rp_reader_get_key_value(otlp->source->reader, i, &key, &value) == 0; i++)
-		rp_otlp_text(text, begin, key, value);
+	     rp_reader_get_key_value(otlp->source->reader, i, &key, &value) == 0; i++) {
+		if (strcmp(key, "service.name") != 0 && strcmp(key, "process.pid") != 0)
+			rp_otlp_text(text, begin, key, value);
+	}
 	rp_out_text(text, "]},\"scopeSpans\":[{\"scope\":{\"name\":");
 	rp_json_out_text(text, name->provider);
 	rp_out_text(text, "},\"spans\":[");

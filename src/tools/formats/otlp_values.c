@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/formats/otlp_values.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/formats/json_out.h"
 
-#define DEPTH_MAX 16u		/* deeper values are left out */
+static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys);
 
-static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys,
-		       unsigned int depth);
-
-/* Write a string of a prefix, which needs no escapes, and a text. `out` has no output. */
+/*
+ * Write a string of a text, after a prefix which needs no escapes and ends with a dot, or is empty.
+ * `out` has no output.
+ */
 static void put_prefixed(struct rp_format_out *out, const char *prefix, const char *text)
 {
+	const size_t bytes = strlen(prefix);
 	size_t quote;
 
-	rp_out_char(out, '"');
-	rp_out_text(out, prefix);
+	if (bytes) {
+		rp_out_char(out, '"');
+		rp_out_bytes(out, prefix, bytes - 1);
+	}
 	quote = out->used;
 	rp_json_out_text(out, text);
-	if (out->error)
-		return;
-	/* The text has a quotation mark of its own. */
-	out->used--;
-	memmove(out->buffer + quote, out->buffer + quote + 1, out->used - quote);
+	/* The dot takes the place of the text's own quotation mark. */
+	if (bytes && !out->error)
+		out->buffer[quote] = prefix[bytes - 1];
 }
 
 static void begin_attribute(struct rp_format_out *out, size_t begin, const char *prefix,
@@ -95,7 +98,8 @@ static void put_base64(struct rp_format_out *out, const uint8_t *bytes, size_t s
 	rp_out_text(out, "\"}");
 }
 
-static void put_value(struct rp_format_out *out, struct rp_value *value, unsigned int depth)
+/* The recursion ends, because the reader refuses types of more than 16 levels. */
+static void put_value(struct rp_format_out *out, struct rp_value *value)
 {
 	struct rp_value member = RP_VALUE_INIT;
 
@@ -120,13 +124,13 @@ static void put_value(struct rp_format_out *out, struct rp_value *value, unsigne
 		if (value->element == RP_TYPE_U8)
 			put_base64(out, value->bytes, value->size_bytes);
 		else
-			put_values(out, &value->inner, false, depth + 1);
+			put_values(out, &value->inner, false);
 		break;
 	case RP_TYPE_STRUCT:
 		if (rp_json_inner_array(value, &member))
-			put_value(out, &member, depth + 1);
+			put_value(out, &member);
 		else
-			put_values(out, &value->inner, true, depth + 1);
+			put_values(out, &value->inner, true);
 		break;
 	default:
 		/* Texts, characters, GUIDs and times are strings in JSON. */
@@ -137,21 +141,20 @@ static void put_value(struct rp_format_out *out, struct rp_value *value, unsigne
 }
 
 /* Write the elements of an array, or the members of a struct. */
-static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys,
-		       unsigned int depth)
+static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys)
 {
 	struct rp_value value = RP_VALUE_INIT;
 	bool is_first = true;
 
 	rp_out_text(out, has_keys ? "{\"kvlistValue\":{\"values\":[" :
 				    "{\"arrayValue\":{\"values\":[");
-	while (depth < DEPTH_MAX && rp_fields_next(fields, &value) == 1) {
+	while (rp_fields_next(fields, &value) == 1) {
 		if (!is_first)
 			rp_out_char(out, ',');
 		is_first = false;
 		if (has_keys)
 			begin_attribute(out, out->used, "", value.name);
-		put_value(out, &value, depth);
+		put_value(out, &value);
 		if (has_keys)
 			rp_out_char(out, '}');
 	}
@@ -191,22 +194,23 @@ void rp_otlp_guid(struct rp_format_out *out, size_t begin, const char *key,
 	rp_out_text(out, "}}");
 }
 
-static bool has_field(const struct rp_reader_type *type, const char *name)
+/* Whether one of the first `count` fields of a type has the name. */
+static bool has_field(const struct rp_reader_type *type, uint32_t count, const char *name)
 {
-	for (uint32_t i = 0; type && i < type->field_count; i++) {
+	for (uint32_t i = 0; i < count && i < type->field_count; i++) {
 		if (!strcmp(type->fields[i].name, name))
 			return true;
 	}
 	return false;
 }
 
-static void put_labels(struct rp_format_out *out, size_t begin,
+static void put_labels(struct rp_format_out *out, size_t begin, const char *prefix,
 		       const struct rp_reader_event *event)
 {
 	for (uint32_t i = 0; i < event->label_count; i++) {
 		const struct rp_reader_label *label = &event->labels[i];
 
-		begin_attribute(out, begin, "label.", label->key);
+		begin_attribute(out, begin, prefix, label->key);
 		if (label->text)
 			put_string(out, label->text);
 		else
@@ -220,16 +224,23 @@ void rp_otlp_fields(struct rp_format_out *out, size_t begin, const struct rp_rea
 {
 	struct rp_value value = RP_VALUE_INIT;
 	struct rp_fields fields;
+	char prefix[40];
+	uint32_t number = 0;
 	int ret;
 
 	rp_reader_get_fields(event, &fields);
 	while ((ret = rp_fields_next(&fields, &value)) == 1) {
-		begin_attribute(out, begin, has_field(taken, value.name) ? "stop." : "",
-				value.name);
-		put_value(out, &value, 0);
+		snprintf(prefix, sizeof(prefix), "%s",
+			 taken && has_field(taken, taken->field_count, value.name) ? "stop." : "");
+		if (has_field(event->type, number, value.name))
+			snprintf(prefix + strlen(prefix), sizeof(prefix) - strlen(prefix),
+				 "field%" PRIu32 ".", number);
+		begin_attribute(out, begin, prefix, value.name);
+		put_value(out, &value);
 		rp_out_char(out, '}');
+		number++;
 	}
 	if (ret < 0)
-		rp_otlp_true(out, begin, "ringpipe.truncated");
-	put_labels(out, begin, event);
+		rp_otlp_true(out, begin, taken ? "stop.ringpipe.truncated" : "ringpipe.truncated");
+	put_labels(out, begin, taken ? "stop.label." : "label.", event);
 }

@@ -26,9 +26,10 @@ void rp_otlp_guid(struct rp_format_out *out, size_t begin, const char *key,
 		  const struct rp_guid *guid);
 
 /*
- * Write an attribute for each field of the event, and for each of its labels.
- * @taken: the type whose fields have attributes already; the key of a field that it has, too,
- *	begins with `stop.`. NULL: none.
+ * Write an attribute for each field of the event, and for each of its labels. Keys are unique: the
+ * key of the second field of a name begins with `field` and its number.
+ * @taken: the type whose fields have attributes already; the key of a field that it has, too, and
+ *	that of each label begins with `stop.`. NULL: none.
  */
 void rp_otlp_fields(struct rp_format_out *out, size_t begin, const struct rp_reader_event *event,
 		    const struct rp_reader_type *taken);
