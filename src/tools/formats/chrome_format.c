@@ -153,35 +153,6 @@ static int put_thread(struct rp_thread_track *track, void *data)
 	return 0;
 }
 
-static void put_guid(struct chrome *chrome, const char *key, const struct rp_guid *guid)
-{
-	static const struct rp_guid none;
-
-	if (!memcmp(guid, &none, sizeof(none)))
-		return;
-	rp_out_text(chrome->out, key);
-	rp_json_out_guid(chrome->out, guid);
-}
-
-static void put_trace_ids(struct chrome *chrome, const uint8_t *trace_id, uint64_t span_id)
-{
-	static const uint8_t none[16];
-	uint8_t bytes[8];
-
-	if (!memcmp(trace_id, none, sizeof(none)))
-		return;
-	rp_out_text(chrome->out, ",\"trace_id\":\"");
-	rp_out_hex(chrome->out, trace_id, sizeof(none));
-	rp_out_char(chrome->out, '"');
-	if (!span_id)
-		return;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(span_id >> (56 - 8 * i));
-	rp_out_text(chrome->out, ",\"span_id\":\"");
-	rp_out_hex(chrome->out, bytes, sizeof(bytes));
-	rp_out_char(chrome->out, '"');
-}
-
 /* Counters have one track each, by their process and name. */
 static bool put_counter(struct chrome *chrome, const struct rp_reader_event *event,
 			const struct rp_thread_track *track)
@@ -233,9 +204,9 @@ static int put_instant(const struct rp_reader_event *event, struct rp_thread_tra
 	put_time(chrome, event->time_ns);
 	rp_out_text(chrome->out, ",\"args\":{\"fields\":");
 	rp_json_out_fields(chrome->out, event);
-	put_guid(chrome, ",\"activity\":", &event->activity);
-	put_guid(chrome, ",\"related_activity\":", &event->related_activity);
-	put_trace_ids(chrome, event->trace_id, event->span_id);
+	rp_json_out_guid_member(chrome->out, ",\"activity\":", &event->activity);
+	rp_json_out_guid_member(chrome->out, ",\"related_activity\":", &event->related_activity);
+	rp_json_out_trace_ids(chrome->out, event->trace_id, event->span_id);
 	rp_out_text(chrome->out, "}}");
 	return 0;
 }
@@ -273,9 +244,9 @@ static void put_span_args(struct chrome *chrome, const struct rp_track_span *pas
 		rp_out_text(chrome->out, ",\"stop_thread_id\":");
 		rp_json_out_u64(chrome->out, span->stop_thread);
 	}
-	put_guid(chrome, ",\"activity\":", &span->activity);
-	put_guid(chrome, ",\"parent_activity\":", &span->parent);
-	put_trace_ids(chrome, span->trace_id, span->span_id);
+	rp_json_out_guid_member(chrome->out, ",\"activity\":", &span->activity);
+	rp_json_out_guid_member(chrome->out, ",\"parent_activity\":", &span->parent);
+	rp_json_out_trace_ids(chrome->out, span->trace_id, span->span_id);
 	rp_out_char(chrome->out, '}');
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/formats/ctf_fields.h"
+#include "tools/trace/guids.h"
 #include "tools/trace/stack_frame.h"
 
 /* The members of the context, in their order. */
@@ -101,14 +102,12 @@ static int set_string(bt_field *field, const char *string, size_t bytes)
 	return bytes && bt_field_string_append_with_length(field, string, bytes) ? -ENOMEM : 0;
 }
 
-static int set_guid(bt_field *field, const struct rp_guid *guid, struct rp_format_out *text)
+static int set_guid(bt_field *field, const struct rp_guid *guid)
 {
-	static const struct rp_guid none;
+	char text[RP_GUID_TEXT];
 
-	text->used = 0;
-	if (memcmp(guid, &none, sizeof(none)) != 0)
-		rp_out_guid(text, guid->bytes);
-	return text->error ? text->error : set_string(field, text->buffer, text->used);
+	rp_guid_text(guid, text);
+	return set_string(field, text, strlen(text));
 }
 
 static int set_hex(bt_field *field, const void *bytes, size_t size, struct rp_format_out *text)
@@ -124,11 +123,10 @@ static int set_ids(bt_field *context, const struct rp_reader_event *event,
 	static const uint8_t none[sizeof(event->trace_id)];
 	const bool has_trace = memcmp(event->trace_id, none, sizeof(none)) != 0;
 	const uint64_t span_id = htobe64(event->span_id);
-	int ret = set_guid(member_of(context, CTF_ACTIVITY), &event->activity, text);
+	int ret = set_guid(member_of(context, CTF_ACTIVITY), &event->activity);
 
 	if (ret == 0)
-		ret = set_guid(member_of(context, CTF_RELATED_ACTIVITY), &event->related_activity,
-			       text);
+		ret = set_guid(member_of(context, CTF_RELATED_ACTIVITY), &event->related_activity);
 	if (ret == 0)
 		ret = set_hex(member_of(context, CTF_TRACE_ID), event->trace_id,
 			      has_trace ? sizeof(none) : 0, text);

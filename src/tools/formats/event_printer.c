@@ -87,16 +87,6 @@ static const char *function_of(const struct rp_event_printer *printer,
 	return symbol.function;
 }
 
-static void put_json_guid(struct rp_format_out *row, const char *key, const struct rp_guid *guid)
-{
-	static const struct rp_guid none;
-
-	if (!memcmp(guid, &none, sizeof(none)))
-		return;
-	rp_out_text(row, key);
-	rp_json_out_guid(row, guid);
-}
-
 static void put_json_frames(struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
 	struct rp_format_out *row = &printer->row;
@@ -122,24 +112,6 @@ static void put_json_frames(struct rp_event_printer *printer, const struct rp_re
 		rp_out_text(row, function ? function : "null");
 	}
 	rp_out_char(row, ']');
-}
-
-/* W3C trace context: hexadecimal digits, as in the header `traceparent`. */
-static void put_json_trace(struct rp_format_out *row, const struct rp_reader_event *event)
-{
-	static const uint8_t none[sizeof(event->trace_id)];
-	const uint64_t span_id = htobe64(event->span_id);
-
-	if (!memcmp(event->trace_id, none, sizeof(none)))
-		return;
-	rp_out_text(row, ",\"trace_id\":\"");
-	rp_out_hex(row, event->trace_id, sizeof(none));
-	rp_out_char(row, '"');
-	if (!event->span_id)
-		return;
-	rp_out_text(row, ",\"span_id\":\"");
-	rp_out_hex(row, &span_id, sizeof(span_id));
-	rp_out_char(row, '"');
 }
 
 static int put_json_text(struct rp_format_out *row, const char *text)
@@ -238,9 +210,9 @@ static int print_json(struct rp_event_printer *printer, const struct rp_reader_e
 	rp_out_text(row, printer->names->name);
 	rp_out_text(row, ",\"id\":");
 	rp_out_u64(row, event->type->id);
-	put_json_guid(row, ",\"activity\":", &event->activity);
-	put_json_guid(row, ",\"related_activity\":", &event->related_activity);
-	put_json_trace(row, event);
+	rp_json_out_guid_member(row, ",\"activity\":", &event->activity);
+	rp_json_out_guid_member(row, ",\"related_activity\":", &event->related_activity);
+	rp_json_out_trace_ids(row, event->trace_id, event->span_id);
 	ret = put_json_labels(row, event);
 	put_json_frames(printer, event);
 	rp_out_text(row, ",\"fields\":");

@@ -123,11 +123,9 @@ static void extend_range(int64_t *first, int64_t *last, int64_t start_ns, int64_
  */
 static void put_range(const struct rp_firefox *firefox)
 {
-	const struct rp_stack_samples *samples = firefox->samples;
-	int64_t first = INT64_MAX, last = INT64_MIN;
+	int64_t first, last;
 
-	for (size_t i = 0; i < samples->count; i++)
-		extend_range(&first, &last, samples->rows[i].time_ns, samples->rows[i].time_ns);
+	(void)rp_stack_samples_range(firefox->samples, &first, &last);
 	for (size_t i = 0; i < firefox->marker_count; i++)
 		extend_range(&first, &last, firefox->markers[i].start_ns,
 			     firefox->markers[i].stop_ns);

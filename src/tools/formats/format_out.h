@@ -71,6 +71,15 @@ static inline void rp_out_append(struct rp_format_out *out, const struct rp_form
 		rp_out_bytes(out, from->buffer, from->used);
 }
 
+/* Move what the buffer of another output contains, or its error. */
+static inline void rp_out_move(struct rp_format_out *out, struct rp_format_out *from)
+{
+	if (from->error && !out->error)
+		out->error = from->error;
+	rp_out_append(out, from);
+	from->used = 0;
+}
+
 void rp_out_u64(struct rp_format_out *out, uint64_t number);
 void rp_out_i64(struct rp_format_out *out, int64_t number);
 /* Write microseconds with three digits after the point. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/formats/json_out.h"
 
+#include <endian.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/utf.h"
@@ -11,8 +13,6 @@
 
 #define SECONDS_1601_TO_1970 11644473600
 #define EXACT_MAX (1ull << 53)		/* all integers up to it are doubles */
-/* More elements in one another, which only a hostile trace has, become null. */
-#define DEPTH_MAX 64u
 #define PLAIN_PART 4096u	/* characters that are written after one check of the space */
 
 struct json_walk {
@@ -20,7 +20,6 @@ struct json_walk {
 	bool is_exact;			/* as rp_reader_print_json(), see rp_json_out_exact() */
 	bool is_truncated;		/* the payload ended before its last field */
 	bool has_member;
-	unsigned int depth;
 };
 
 /* `escaped` is '<', or 0 if a text may contain that character. */
@@ -172,6 +171,34 @@ void rp_json_out_guid(struct rp_format_out *out, const struct rp_guid *guid)
 	rp_out_char(out, '"');
 }
 
+void rp_json_out_guid_member(struct rp_format_out *out, const char *key,
+			     const struct rp_guid *guid)
+{
+	static const struct rp_guid none;
+
+	if (!memcmp(guid, &none, sizeof(none)))
+		return;
+	rp_out_text(out, key);
+	rp_json_out_guid(out, guid);
+}
+
+void rp_json_out_trace_ids(struct rp_format_out *out, const uint8_t *trace_id, uint64_t span_id)
+{
+	static const uint8_t none[16];
+	const uint64_t digits = htobe64(span_id);
+
+	if (!memcmp(trace_id, none, sizeof(none)))
+		return;
+	rp_out_text(out, ",\"trace_id\":\"");
+	rp_out_hex(out, trace_id, sizeof(none));
+	rp_out_char(out, '"');
+	if (!span_id)
+		return;
+	rp_out_text(out, ",\"span_id\":\"");
+	rp_out_hex(out, &digits, sizeof(digits));
+	rp_out_char(out, '"');
+}
+
 static void put_members(struct json_walk *walk, struct rp_fields *fields);
 
 static void put_quoted_hex(struct rp_format_out *out, const struct rp_value *value)
@@ -268,6 +295,7 @@ static void put_fixed(const struct json_walk *walk, const struct rp_value *value
 	}
 }
 
+/* The recursion ends, because the reader refuses types of more than 16 levels. */
 static void put_value(struct json_walk *walk, struct rp_value *value);
 
 static void put_elements(struct json_walk *walk, struct rp_fields *elements)
@@ -312,11 +340,6 @@ static void put_value(struct json_walk *walk, struct rp_value *value)
 {
 	const char escaped = walk->is_exact ? '\0' : '<';
 
-	if (walk->depth >= DEPTH_MAX && !walk->is_exact) {
-		rp_out_text(walk->out, "null");
-		return;
-	}
-	walk->depth++;
 	if (value->type == RP_TYPE_STRING16)
 		put_utf16(walk->out, value->bytes, value->size_bytes / 2, escaped);
 	else if (value->type == RP_TYPE_STRING)
@@ -329,7 +352,6 @@ static void put_value(struct json_walk *walk, struct rp_value *value)
 		put_elements(walk, &value->inner);
 	else
 		put_fixed(walk, value);
-	walk->depth--;
 }
 
 static void put_members(struct json_walk *walk, struct rp_fields *fields)

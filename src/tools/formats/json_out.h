@@ -25,6 +25,19 @@ void rp_json_out_double(struct rp_format_out *out, double value, bool is_single)
 void rp_json_out_guid(struct rp_format_out *out, const struct rp_guid *guid);
 
 /*
+ * Write a member of an object, unless the GUID is zero. @key: with the comma before it and the
+ * colon after it.
+ */
+void rp_json_out_guid_member(struct rp_format_out *out, const char *key,
+			     const struct rp_guid *guid);
+
+/*
+ * Write the members trace_id and span_id, each after another member and unless it is zero, in the
+ * hexadecimal digits of the header `traceparent`. @trace_id: 16 bytes.
+ */
+void rp_json_out_trace_ids(struct rp_format_out *out, const uint8_t *trace_id, uint64_t span_id);
+
+/*
  * Write the fields of an event as an object, as rp_reader_print_json() does, except that numbers
  * which a double cannot hold are strings.
  */

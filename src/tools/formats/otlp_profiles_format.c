@@ -106,17 +106,6 @@ static void put_sample(struct rp_stack_samples *samples, const struct rp_call_gr
 	rp_proto_end(out, sample);
 }
 
-/* Pass what is in `message` to the output. */
-static void pass(struct otlp_profiles *profiles, struct rp_format_out *message)
-{
-	struct rp_format_out *out = profiles->samples->out;
-
-	if (message->error && !out->error)
-		out->error = message->error;
-	rp_out_append(out, message);
-	message->used = 0;
-}
-
 /* Write a profile with the samples of `count` groups. */
 static void put_profile(struct otlp_profiles *profiles, const struct rp_call_group *const *groups,
 			size_t count)
@@ -169,7 +158,7 @@ static size_t put_process(struct otlp_profiles *profiles,
 	put_profile(profiles, groups, count);
 	rp_proto_end(message, part);
 	rp_proto_end(message, all);
-	pass(profiles, message);
+	rp_out_move(profiles->samples->out, message);
 	return count;
 }
 
@@ -254,7 +243,7 @@ static void put_dictionary(struct otlp_profiles *profiles)
 		put_thread(message, &tree->groups[i]);
 	rp_out_append(message, &profiles->stacks);
 	rp_proto_end(message, all);
-	pass(profiles, message);
+	rp_out_move(profiles->samples->out, message);
 }
 
 static int by_process(const void *left, const void *right)

@@ -43,12 +43,7 @@ struct pprof_state {
 /* Pass what is in `message` to the output, so that memory is needed for one part at a time. */
 static void pass(struct pprof_state *state)
 {
-	struct rp_format_out *out = state->samples->out;
-
-	if (state->message.error && !out->error)
-		out->error = state->message.error;
-	rp_out_bytes(out, state->message.buffer, state->message.used);
-	state->message.used = 0;
+	rp_out_move(state->samples->out, &state->message);
 }
 
 static void put_label(struct rp_format_out *message, uint64_t key, uint64_t number)

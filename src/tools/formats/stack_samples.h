@@ -40,7 +40,10 @@ typedef void (*rp_stack_samples_call)(struct rp_stack_samples *samples,
 void rp_stack_samples_each(struct rp_stack_samples *samples, rp_stack_samples_call call,
 			   void *data);
 
-/* Return: false: there are no samples; true with the times of the first and the last. */
+/*
+ * Get the times of the first and the last sample. Return: true; false: there are no samples, and
+ * the times are INT64_MAX and INT64_MIN.
+ */
 bool rp_stack_samples_range(const struct rp_stack_samples *samples, int64_t *ret_first_ns,
 			    int64_t *ret_last_ns);
 
