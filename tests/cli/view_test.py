@@ -287,11 +287,42 @@ class ViewTest(ToolTest):
         kinds = {row["kind"] for row in self.ask("search", q="request")["results"]}
         self.assertEqual(kinds, {"span", "event"})
 
-    def test_a_damaged_trace_is_shown_up_to_the_damage(self):
+    def test_a_cut_trace_is_shown_up_to_its_end(self):
         self.open(spans_trace()[:-200])
         trace = self.ask("traces")["traces"][0]
         self.assertTrue(trace["warnings"])
         self.assertGreater(trace["events"], 0)
+
+    def test_a_damaged_trace_is_shown_beyond_the_damage_as_report_shows_it(self):
+        """Samples of threads do not count where there are those of `ringpipe record`, which come
+        after the damage."""
+        trace = nettrace.Trace()
+        trace.define(1, "Microsoft-DotNETCore-SampleProfiler", "ThreadSample", 0,
+                     [("Type", nettrace.U32)])
+        trace.define(2, "Universal.Events", "cpu", 1, [])
+        trace.define(3, "Shop", "RequestStart", 1, []).define(4, "Shop", "RequestStop", 2, [])
+        trace.stacks(1, [[0x1010]])
+        for i in range(5):
+            trace.events(1, [struct.pack("<I", 2)], ns=1000 * i + 1000, stack=1)
+        trace.events(3, [b""], ns=10_000).events(4, [b""], ns=20_000)
+        begin = len(trace.bytes)
+        trace.events(3, [b""], ns=30_000)
+        end = len(trace.bytes)
+        trace.point({7: trace.sequence[7]}, ns=31_000).stacks(1, [[0x2010]])
+        for i in range(14):
+            trace.events(2, [nettrace.uleb(1)], ns=1000 * i + 40_000, stack=1)
+        trace.events(3, [b""], ns=60_000).events(4, [b""], ns=80_000)
+        data = bytearray(trace.end())
+        data[begin + 50:end - 8] = b"\xff" * (end - begin - 58)
+        self.open(bytes(data))
+        spans, functions = (self.report("0.nettrace", what) for what in ("spans", "cpu"))
+        self.assertEqual((spans[0]["count"], sum(row["exclusive_samples"] for row in functions)),
+                         (2, 14))
+        self.assertEqual(self.ask("spans")["spans"][0]["count"], 2)
+        self.assertEqual(self.ask("flame", kind="cpu")["total"], 14)
+        warning, = self.ask("traces")["traces"][0]["warnings"]
+        self.assertIn("the view has the other events", warning)
+        self.assertEqual(len(self.ask("events")["events"]), 23)
 
     def test_times_at_the_end_of_the_clock_are_answered(self):
         trace = nettrace.Trace(start_ticks=0)

@@ -311,6 +311,11 @@ int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal
 	ret = access(path, R_OK) == 0 ? rp_trace_index_open(path, signal_fd, &trace->index) : 0;
 	if (ret && ret != -ESPIPE)
 		return ret;
+	/* An index ends at the first damage. Reading continues after it, and needs all of the file. */
+	if (trace->index && !trace->index->is_whole) {
+		rp_trace_index_close(trace->index);
+		trace->index = NULL;
+	}
 	trace->is_preview = may_preview && trace->index &&
 			    trace->index->events > RP_VIEW_PREVIEW_EVENTS;
 	return read_and_finish(trace, signal_fd);

@@ -104,7 +104,7 @@ struct rp_view_counter {
 
 struct rp_view_trace {
 	char *path;
-	struct rp_trace_index *index;	/* NULL: the file has no random access */
+	struct rp_trace_index *index;	/* NULL: the file is damaged, or has no random access */
 	bool is_preview;		/* parts of the trace were read; see RP_VIEW_PARTS */
 	int64_t gaps[RP_VIEW_PARTS];	/* times of the first events of all parts but the first */
 	size_t gap_count;
