@@ -420,6 +420,23 @@ class Explain(ToolTest):
         self.assertEqual(len(json.loads(out)), 1)
         self.assertEqual(err.count("only the events before that are explained"), 1)
 
+    def test_spans_on_both_sides_of_a_damage_are_explained(self):
+        trace = define(nettrace.Trace())
+        self.mark(trace, 0, START)
+        self.mark(trace, 50, STOP)
+        begin = len(trace.bytes)
+        self.mark(trace, 60, START)
+        end = len(trace.bytes)
+        trace.point({7: trace.sequence[7]}, ns=70_000)
+        self.mark(trace, 100, START)
+        self.mark(trace, 120, STOP)
+        data = bytearray(trace.end())
+        data[begin + 50:end - 8] = b"\xff" * (end - begin - 58)
+        out, err = self.run_tool("explain", self.write("t", bytes(data)), "--format=json",
+                                 "--slowest=9", status=1)
+        self.assertEqual(len(json.loads(out)), 2)
+        self.assertEqual(err.count("only the other events are explained"), 1)
+
 
 if __name__ == "__main__":
     unittest.main()
