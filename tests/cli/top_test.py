@@ -329,17 +329,55 @@ class Terminal(TopTest):
         self.press(b"q")
         self.ends(top, 0)
 
+    def chosen(self):
+        """Return the row that the screen highlights, or an empty text."""
+        self.feed()
+        for number, line in enumerate(self.screen.display):
+            if self.screen.buffer[number][0].reverse:
+                return line
+        return ""
+
+    def choose(self, pid):
+        """Move to the row of the process. The machine may have other processes to trace."""
+        for _ in range(1000):
+            line = self.chosen()
+            if line.split()[:1] == [str(pid)]:
+                return
+            if line:
+                self.press(b"\x1b[B" if int(line.split()[0]) < pid else b"\x1b[A")
+                self.wait_until(lambda line=line: self.chosen() not in ("", line))
+        self.fail("the row was not reached")
+
     def test_a_process_is_chosen_where_there_are_several(self):
         self.start_host()
         first = self.host
         self.start_host()
         top = self.start_terminal()
-        self.wait_until(lambda: self.sees("Choose a process") and self.sees(str(first.pid)) and
-                        self.sees(str(self.host.pid)))
-        self.press(b"\x1b[B" * 50 + b"\n")
-        self.wait_until(lambda: self.sees(f"process {max(first.pid, self.host.pid)} (timed)"))
-        self.press(b"p")
+        for process in first, self.host:
+            self.wait_until(lambda: self.sees("Choose a process") and self.chosen())
+            self.choose(process.pid)
+            self.press(b"\n")
+            self.wait_until(lambda pid=process.pid: self.sees(f"process {pid} (timed)"))
+            self.press(b"p")
         self.wait_until(lambda: self.sees("Choose a process"))
+        self.press(b"q")
+        self.ends(top, 0)
+
+    def test_the_choice_stays_when_processes_before_it_end(self):
+        self.start_host()
+        first = self.host
+        self.start_host()
+        if first.pid > self.host.pid:
+            self.skipTest("the numbers of processes have begun again")
+        top = self.start_terminal()
+        self.wait_until(lambda: self.sees("Choose a process") and self.chosen())
+        self.choose(self.host.pid)
+        first.kill()
+        first.wait(PATIENCE)
+        self.wait_until(lambda: not self.sees(f"{first.pid} timed"))
+        self.assertEqual(self.chosen().split()[0], str(self.host.pid))
+        self.press(b"\n")
+        self.wait_until(lambda: self.sees(f"process {self.host.pid} (timed)"))
         self.press(b"q")
         self.ends(top, 0)
 

@@ -403,10 +403,33 @@ enum rp_top_wish rp_top_screen_wait(struct rp_top_screen *screen, int fd, int ti
 	return wish;
 }
 
-static void draw_targets(struct rp_top_screen *screen, const struct rp_target_list *list,
-			 size_t chosen)
+/* Return: the first row of the process; if it has ended, that of the next one, or the last row. */
+static size_t row_of(const struct rp_target_list *list, pid_t pid)
 {
-	const size_t first = chosen >= page() - 1 && page() > 1 ? chosen - (page() - 2) : 0;
+	size_t row = 0;
+
+	while (row + 1 < list->count && list->rows[row].pid < pid)
+		row++;
+	return row;
+}
+
+/* Return: the first process after this one, or before it; if there is none, this one. */
+static pid_t neighbour(const struct rp_target_list *list, pid_t pid, bool is_after)
+{
+	size_t row = row_of(list, pid);
+
+	while (is_after && row + 1 < list->count && list->rows[row].pid <= pid)
+		row++;
+	while (!is_after && row > 0 && list->rows[row].pid >= pid)
+		row--;
+	return list->count ? list->rows[row].pid : 0;
+}
+
+static void draw_targets(struct rp_top_screen *screen, const struct rp_target_list *list,
+			 pid_t chosen)
+{
+	const size_t row = row_of(list, chosen);
+	const size_t first = row >= page() - 1 && page() > 1 ? row - (page() - 2) : 0;
 
 	erase();
 	draw_text(screen, 0, list->count ? "Choose a process: arrows and Enter; q quits" :
@@ -417,7 +440,7 @@ static void draw_targets(struct rp_top_screen *screen, const struct rp_target_li
 		snprintf(text, sizeof(text), "%d %s  %s", list->rows[i].pid, list->rows[i].name,
 			 list->rows[i].command_line);
 		clean = rp_text_clean(text, true);
-		attrset(i == chosen ? A_REVERSE : A_NORMAL);
+		attrset(i == row ? A_REVERSE : A_NORMAL);
 		draw_text(screen, (int)(i - first + 1), clean ? clean : "?");
 		attrset(A_NORMAL);
 		free(clean);
@@ -425,23 +448,20 @@ static void draw_targets(struct rp_top_screen *screen, const struct rp_target_li
 	refresh();
 }
 
-/* Return: whether the choice is over; then with the process, or 0. */
-static bool choose_by_keys(const struct rp_target_list *list, size_t *chosen, pid_t *ret_pid)
+/* Return: whether the choice is over; `chosen` is 0 if no process is to be shown. */
+static bool choose_by_keys(const struct rp_target_list *list, pid_t *chosen)
 {
 	int key;
 
-	*ret_pid = 0;
 	while ((key = getch()) != ERR) {
-		if (key == 'q' || key == 'Q')
-			return true;
-		if (key == KEY_DOWN && *chosen + 1 < list->count)
-			++*chosen;
-		else if (key == KEY_UP && *chosen > 0)
-			--*chosen;
-		if ((key == '\n' || key == '\r' || key == KEY_ENTER) && *chosen < list->count) {
-			*ret_pid = list->rows[*chosen].pid;
+		if (key == 'q' || key == 'Q') {
+			*chosen = 0;
 			return true;
 		}
+		if (key == KEY_DOWN || key == KEY_UP)
+			*chosen = neighbour(list, *chosen, key == KEY_DOWN);
+		if ((key == '\n' || key == '\r' || key == KEY_ENTER) && list->count)
+			return true;
 	}
 	return false;
 }
@@ -458,22 +478,24 @@ static bool has_signal(int signal_fd)
 
 pid_t rp_top_screen_choose(struct rp_top_screen *screen, int signal_fd)
 {
-	size_t chosen = 0;
-	pid_t pid = 0;
+	pid_t chosen = 0;
 
 	for (bool is_over = false; !is_over;) {
 		struct rp_target_list list;
 
 		if (rp_target_list_scan(&list))
 			return 0;
-		if (chosen >= list.count)
-			chosen = list.count ? list.count - 1 : 0;
+		/* Processes that start and end while the user chooses leave the choice alone. */
+		chosen = list.count ? list.rows[row_of(&list, chosen)].pid : 0;
 		draw_targets(screen, &list, chosen);
-		is_over = !wait_for_input(screen, signal_fd, RESCAN_MS) || has_signal(signal_fd);
+		if (!wait_for_input(screen, signal_fd, RESCAN_MS) || has_signal(signal_fd)) {
+			chosen = 0;
+			is_over = true;
+		}
 		take_signals(screen);
 		if (!is_over)
-			is_over = choose_by_keys(&list, &chosen, &pid);
+			is_over = choose_by_keys(&list, &chosen);
 		rp_target_list_fini(&list);
 	}
-	return pid;
+	return chosen;
 }
