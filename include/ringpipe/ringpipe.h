@@ -20,6 +20,7 @@
 #include <ringpipe/listener.h>
 #include <ringpipe/log.h>
 #include <ringpipe/prepare.h>
+#include <ringpipe/process_context.h>
 #include <ringpipe/provider.h>
 #include <ringpipe/session.h>
 #include <ringpipe/span.h>

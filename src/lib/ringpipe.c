@@ -32,6 +32,7 @@
 #include "host/mappings.h"
 #include "host/runtime.h"
 #include "host/symbols.h"
+#include "otel/otel.h"
 #include "sample/sample.h"
 #include "sink/snapshot_signal.h"
 
@@ -263,6 +264,7 @@ static void check_switches(void)
 	static const char *const names[] = {
 		"RINGPIPE_STACKS", "RINGPIPE_COARSE", "RINGPIPE_RECORDER", "RINGPIPE_LTTNG",
 		"RINGPIPE_STATIC_KEYS", "RINGPIPE_USER_EVENTS", "RINGPIPE_DIAGNOSTICS",
+		"RINGPIPE_PROCESS_CONTEXT",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -522,7 +524,7 @@ static void start_server(void)
 		report_of_default_port();
 }
 
-static void library_init(void)
+__attribute__((constructor)) static void library_init(void)
 {
 	static bool open;
 
@@ -544,16 +546,12 @@ static void library_init(void)
 	start_lttng();
 	start_tracers();
 	start_user_events();
+	rp_process_context_start();
 	if (!wants_server())
 		return;
 	start_server();
 	if (!(flags() & RP_DIAGNOSTICS_WAIT))
 		rp_diagnostics_wait();
-}
-
-__attribute__((constructor)) static void on_load(void)
-{
-	library_init();
 }
 
 /* At exit: complete the sessions' output, then remove the socket. */

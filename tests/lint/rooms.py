@@ -36,8 +36,10 @@ ROWS = {
     'src/lib/counter/': 'core ring base',
     'src/lib/trigger/': 'core sink counter base',
     'src/lib/diag/': 'core sample sink export host ipc base',
+    'src/lib/otel/': 'nettrace core host base',
     'src/lib/prepare.c': 'base host core counter sample',
-    'src/lib/ringpipe.c': 'base ring host core nettrace sink counter diag sample export trigger',
+    'src/lib/ringpipe.c': 'base ring host core nettrace sink counter diag sample export trigger '
+                          'otel',
     'src/modules/symbols/': 'host base',
     'src/modules/lttng/': 'export core base',
     'bpf/': '',

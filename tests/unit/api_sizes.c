@@ -30,6 +30,7 @@ _Static_assert(RP_COUNTER_READING_SIZE_V1 == 112, "frozen");
 _Static_assert(RP_VALUE_SIZE_V1 == 96, "frozen");
 _Static_assert(RP_HOST_COPY_SIZE_V1 == 24, "frozen");
 _Static_assert(RP_PREPARE_OPTIONS_SIZE_V1 == 8, "frozen");
+_Static_assert(RP_PROCESS_CONTEXT_SIZE_V1 == 16, "frozen");
 _Static_assert(RP_READER_INFO_SIZE_V1 == 48, "frozen");
 _Static_assert(RP_READER_EVENT_SIZE_V1 == 176, "frozen");
 _Static_assert(RP_READER_STATS_SIZE_V1 == 56, "frozen");
@@ -165,6 +166,11 @@ static int create_counter(const void *given)
 	return ret == 0 ? rp_counter_destroy(counter) : ret;
 }
 
+static int publish(const void *given)
+{
+	return rp_process_context_publish(given);
+}
+
 /* Valid options for each struct that a caller fills. */
 static const struct rp_session_options session_options = {
 	.size = sizeof(session_options), .providers = &all, .provider_count = 1,
@@ -177,6 +183,7 @@ static const struct rp_trigger_options trigger_options = {
 static const struct rp_prepare_options prepare_options = {
 	.size = sizeof(prepare_options), .what = RP_PREPARE_SESSIONS,
 };
+static const struct rp_process_context process_context = RP_PROCESS_CONTEXT_INIT;
 static const struct rp_event_decl event_decl = {
 	.size = sizeof(event_decl), .id = 1, .name = "made",
 };
@@ -201,6 +208,8 @@ static const struct options {
 	  sizeof(trigger_options), start_triggers },
 	{ "rp_prepare_options", &prepare_options, RP_PREPARE_OPTIONS_SIZE_V1,
 	  sizeof(prepare_options), prepare },
+	{ "rp_process_context", &process_context, RP_PROCESS_CONTEXT_SIZE_V1,
+	  sizeof(process_context), publish },
 	{ "rp_event_decl", &event_decl, RP_EVENT_DECL_SIZE_V1, sizeof(event_decl), create_event },
 	{ "rp_counter_decl", &counter_decl, RP_COUNTER_DECL_SIZE_V1, sizeof(counter_decl),
 	  create_counter },

@@ -36,6 +36,22 @@
  */
 static __thread struct rp_activity_block *thread_block __attribute__((tls_model("initial-exec")));
 
+/*
+ * Profilers find a variable of another object by its TLS descriptor. The access of this library
+ * allocates nothing even so, because the other variables make the library's whole TLS static.
+ */
+#ifdef RP_TLS_DESCRIPTORS
+#define PUBLISHED_TLS __attribute__((tls_model("global-dynamic")))
+#else
+#define PUBLISHED_TLS __attribute__((tls_model("initial-exec")))
+#endif
+
+/* The record of the thread's current ids, or NULL. */
+extern __thread const void *otel_thread_ctx_v1 PUBLISHED_TLS;
+RP_PUBLIC __thread const void *otel_thread_ctx_v1 PUBLISHED_TLS;
+
+static bool is_published;
+
 uint32_t rp_activity_block_count;
 
 static struct rp_activity_block first_chunk[BLOCKS_FIRST];
@@ -53,6 +69,8 @@ void rp_activity_init(void)
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = (uint64_t)(uintptr_t)&seed ^ ((uint64_t)getpid() << 32);
 	rp_store_relaxed(&seed, random);
+	rp_store_relaxed(&is_published, false);
+	otel_thread_ctx_v1 = NULL;
 	if (thread_block)
 		rp_store_relaxed(&thread_block->owner, rp_thread_id());
 }
@@ -98,6 +116,7 @@ static bool take(struct rp_activity_block *block, uint32_t thread)
 	block->state = 0;
 	block->filling = 0;
 	memset(&block->slots[0], 0, sizeof(block->slots[0]));
+	memset(block->contexts, 0, sizeof(block->contexts));
 	return true;
 }
 
@@ -192,6 +211,43 @@ static uint32_t claim_slot(struct rp_activity_block *block)
 	}
 }
 
+/* Return: whether the ids are those of a trace's span, not of an activity of this process alone. */
+static bool is_span(const struct rp_activity *activity)
+{
+	const uint64_t own_ids = rp_activity_own_ids();
+	uint64_t trace[2], span;
+
+	memcpy(trace, activity->id.bytes, sizeof(trace));
+	memcpy(&span, activity->related.bytes + 8, sizeof(span));
+	return (trace[0] | trace[1]) && span && trace[0] != own_ids;
+}
+
+/* A signal handler may have left the thread's pointer at this record of an earlier span. */
+static void fill_context(struct rp_thread_context *context, const struct rp_activity *activity)
+{
+	volatile uint8_t *is_valid = &context->is_valid;
+
+	*is_valid = 0;
+	rp_compiler_barrier();
+	memcpy(context->trace_id, activity->id.bytes, sizeof(context->trace_id));
+	memcpy(context->span_id, activity->related.bytes + 8, sizeof(context->span_id));
+	rp_compiler_barrier();
+	*is_valid = is_span(activity);
+}
+
+/* Point at the record of the current slot, also if handlers make others current meanwhile. */
+static void point_at_context(struct rp_activity_block *block)
+{
+	const void *volatile *context = &otel_thread_ctx_v1;
+	const volatile uint32_t *now = &block->state;
+	uint32_t state;
+
+	do {
+		state = *now;
+		*context = &block->contexts[state % RP_ACTIVITY_SLOTS];
+	} while (*now != state);
+}
+
 /* Fill a free slot, then make it current with one store. */
 static void fill(struct rp_activity_block *block, const struct rp_activity *activity, bool is_none)
 {
@@ -202,10 +258,14 @@ static void fill(struct rp_activity_block *block, const struct rp_activity *acti
 
 	rp_compiler_barrier();
 	block->slots[slot] = *activity;
+	if (rp_load_relaxed(&is_published))
+		fill_context(&block->contexts[slot], activity);
 	rp_compiler_barrier();
 	/* A handler between the load and the store loses its ids, as if it had run before. */
 	state = (*now & ~(RP_ACTIVITY_SLOTS - 1)) + RP_ACTIVITY_SLOTS + slot;
 	*now = state;
+	if (rp_load_relaxed(&is_published))
+		point_at_context(block);
 	*(volatile uint32_t *)&block->filling &= ~(1u << slot);
 	*has_ids = !is_none;
 	/*
@@ -231,6 +291,11 @@ RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
 	fill(block, activity, is_none);
 	/* Pairs with the exchange of the thread that takes the block over. [ACTIVITY-OWNER] */
 	rp_store_release(&block->owner, rp_load_relaxed(&block->owner));
+}
+
+void rp_activity_publish(void)
+{
+	rp_store_relaxed(&is_published, true);
 }
 
 /* The last steps of Steele's SplitMix64. They are a bijection, so numbers remain different. */
