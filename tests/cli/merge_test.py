@@ -294,6 +294,26 @@ class Merge(ToolTest):
         self.assertIn(4, [number_of(event) for event in merged.events
                           if event["name"] == "Order"])
 
+    def test_a_damaged_trace_gives_its_events_before_the_first_damage(self):
+        """Unless `convert` made an undamaged trace of it, which has the events after the damage."""
+        machine = Machine("web1", "boot-1", 5000 * SECOND).clock(0, UTC).order(SECOND, 1)
+        begin = len(machine.trace.bytes)
+        machine.order(2 * SECOND, 3)
+        machine.trace.bytes[begin + 4:] = b"\xff" * (len(machine.trace.bytes) - begin - 4)
+        data = machine.order(3 * SECOND, 5).clock(60 * SECOND, UTC + 60 * SECOND).end()
+        merged = self.merge(data, two().end(), status=1)
+        self.assertRegex(self.messages, r"0\.nettrace: the trace is damaged: .* at offset \d+; the "
+                                        r"merged trace has the events before that")
+        self.assertTrue(merged.ended)
+
+        def orders():
+            return sorted(number_of(event) for event in merged.events if event["name"] == "Order")
+
+        self.assertEqual(orders(), [1, 2, 4])
+        self.run_tool("convert", "0.nettrace", "-o", "converted", status=1)
+        merged = self.merge(self.read("converted"), two().end())
+        self.assertEqual(orders(), [1, 2, 4, 5])
+
     def test_ctrl_c_stops_and_leaves_no_file_before_the_first_event(self):
         os.mkfifo(self.path("slow"))
         process = self.start("merge", "slow", "slow", "-o", "m.nettrace")
