@@ -57,8 +57,9 @@ class Symbolize(ToolTest):
         self.build_id = build_id_of(PROGRAM)
         self.missing = self.path("gone/program")
 
-    def trace(self, names, path=None, build_id=None, named=(), processes=(100,)):
-        """A trace whose stacks have the middle of each function."""
+    def trace(self, names, path=None, build_id=None, named=(), processes=(100,), damaged=None):
+        """A trace whose stacks have the middle of each function. The mapping of the process
+        `damaged` cannot be read."""
         offset, vaddr, size = code_of(PROGRAM)
         trace = v6.Trace(pairs=(("HardwareThreadCount", "2"), ("ProcessId", "99")))
         trace.threads(*({"index": i + 1, "process": process, "thread": process}
@@ -69,9 +70,11 @@ class Symbolize(ToolTest):
         trace.define(4, "Universal.Events", "cpu", 1)
         frames = [BASE + address - vaddr + length // 2
                   for address, length in (self.functions[name] for name in names)]
-        trace.stacks(1, [frames + [0xffffffff81000000, 12345]])
+        stacks = [frames + [0xffffffff81000000, 12345]]
+        trace.stacks(1, stacks)
         number = 0
-        for i in range(len(processes)):
+        for i, process in enumerate(processes):
+            begin = len(trace.bytes)
             rows = [(1, system(7, BASE, BASE + size, offset, path or self.missing, 8)),
                     (3, system(8, '{"type":"ELF","build_id":"%s","p_vaddr":"0x%x",'
                                '"p_offset":"0x%x"}' % (build_id or self.build_id, vaddr, offset),
@@ -85,6 +88,10 @@ class Symbolize(ToolTest):
                 number += 1
                 trace.events({"id": kind, "thread": i + 1, "capture": 0, "number": number,
                               "payload": payload, "stack": int(kind == 4), "ns": number})
+                if process == damaged and kind == 1:
+                    trace.bytes[begin + 4:] = b"\xff" * (len(trace.bytes) - begin - 4)
+                    # Stacks are readable again after a sequence point.
+                    trace.point([(i + 1, number)], ns=number).stacks(1, stacks)
         return self.write("t.nettrace", trace.end())
 
     def symbolize(self, path, *options, status=0):
@@ -168,6 +175,15 @@ class Symbolize(ToolTest):
                   "r+b") as file:
             file.truncate(5000)
         self.assertEqual(self.symbolize(self.trace(["main"]), "--symbols", folder), {})
+
+    def test_a_damaged_trace_gets_the_names_on_both_sides_of_the_damage(self):
+        trace = self.trace(["main"], path=PROGRAM, processes=(100, 200, 300), damaged=200)
+        found = self.symbolize(trace, status=1)
+        self.assertEqual(found, self.expected(["main"], (100, 300)))
+        self.assertRegex(self.messages, r"t\.nettrace: the trace is damaged at offset \d+: .*; "
+                                        r"the new trace has the other events")
+        samples = [event["process"] for event in self.named.events if event["name"] == "cpu"]
+        self.assertEqual(samples, [100, 200, 300])
 
     def test_files_come_from_a_server_of_debuginfod(self):
         asked = []
