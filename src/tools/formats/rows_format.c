@@ -56,7 +56,7 @@ static int open_rows(const struct rp_format_source *source, struct rp_format_out
 		return -ENOMEM;
 	}
 	setvbuf(writer->rows.stream, writer->buffer, _IOFBF, sizeof(writer->buffer));
-	/* A trace that is damaged has names up to the damage, which the conversion then reports. */
+	/* A damaged trace may lack names. The conversion reports the damage. */
 	if (source->file)
 		ret = rp_event_printer_name_functions(&writer->rows, source->file);
 	if (ret == -ENOMEM) {

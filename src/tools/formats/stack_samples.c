@@ -27,7 +27,7 @@ int rp_stack_samples_open(const struct rp_format_source *source, struct rp_forma
 		return -ENOMEM;
 	samples->out = out;
 	samples->info = source->info;
-	/* A trace that is damaged has names up to the damage, which the conversion then reports. */
+	/* A damaged trace may lack names. The conversion reports the damage. */
 	if (rp_profile_init(&samples->profile, RP_PROFILE_BY_THREAD, source->file) == -ENOMEM) {
 		rp_stack_samples_close(samples);
 		return -ENOMEM;

@@ -94,8 +94,9 @@ struct rp_summary {
 typedef int (*rp_summary_visit)(const struct rp_reader_event *event, void *data);
 
 /*
- * Reads to the end, or to the first damage. The summary holds what came until then, whatever is
- * returned; call rp_summary_fini() in any case. `visit` may be NULL.
+ * Read until the reader gives no more events; the reader may skip damage or end at it. The summary
+ * holds what was read, whatever is returned; call rp_summary_fini() in any case. `visit` may be
+ * NULL.
  *
  * Return: 0; what rp_reader_next() or `visit` returned; -ENOMEM.
  */

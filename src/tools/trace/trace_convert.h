@@ -44,8 +44,8 @@ struct rp_trace_convert_plan {
 };
 
 /*
- * Read the trace up to its end, to its damage, or until `tick` stops it. The new trace is complete
- * in each case.
+ * Read the trace until the reader gives no more events or `tick` returns false. The reader may skip
+ * damage or end at it. The new trace is complete in each case.
  *
  * Return: 0; what rp_reader_next() returned; 1: the output failed, and `*ret_output_error` is its
  * -errno or -ENOMEM.

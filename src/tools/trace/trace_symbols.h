@@ -67,8 +67,8 @@ int rp_symbols_take(struct rp_symbols *symbols, const struct rp_reader_event *ev
 int rp_symbols_sort(struct rp_symbols *symbols);
 
 /*
- * Read the file at `path`, which may be compressed, up to the first damage, and prepare for
- * lookups. The function prints why a file cannot be opened.
+ * Read the file at `path`, which may be compressed, and prepare for lookups. The reader skips
+ * damage. The function prints why a file cannot be opened.
  * @visit: sees each event too; or NULL.
  * Return: 0; -errno of rp_input_open(); what `visit` returned; -ENOMEM.
  */

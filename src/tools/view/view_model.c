@@ -311,7 +311,7 @@ int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal
 	ret = access(path, R_OK) == 0 ? rp_trace_index_open(path, signal_fd, &trace->index) : 0;
 	if (ret && ret != -ESPIPE)
 		return ret;
-	/* An index ends at the first damage, after which reading goes on. */
+	/* An index ends at the first damage. The reader skips damage and needs the whole file. */
 	if (trace->index && !trace->index->is_whole) {
 		rp_trace_index_close(trace->index);
 		trace->index = NULL;

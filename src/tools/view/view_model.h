@@ -141,7 +141,7 @@ struct rp_view_trace {
 };
 
 /*
- * Read a trace. Damage ends the reading, and becomes a warning.
+ * Read a trace. The reader skips damage, which becomes a warning.
  * @signal_fd: reading ends when it is readable.
  * @may_preview: read only a preview of a large trace that has an index.
  * Return: 0; -ECANCELED; -ENOMEM; as rp_input_open(), which prints why it failed.
