@@ -18,7 +18,8 @@ COUNT = int(os.environ.get("FLIPS", "200"))
 SEED = os.environ.get("SEED", "1")
 REPORTS = ("summary", "events", "spans", "losses", "cpu", "offcpu", "waits", "counters", "gc",
            "timeline")
-TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "firefox", "jsonl", "csv")
+TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "firefox", "otlp",
+           "otlp-profiles", "jsonl", "csv")
 
 
 def version_6():
@@ -54,6 +55,8 @@ class BitFlips(ToolTest):
                  ("merge", "-q", "-f", name, self.path("second"), "-o", out),
                  ("view", "-f", "--html", out, name)]
         rows += [("convert", "-q", "-f", name, "--to", target, "-o", out) for target in TARGETS]
+        # A folder, which replaces no file.
+        rows.append(("convert", "-q", "-f", name, "--to", "ctf", "-o", self.path("ctf")))
         rows += [("convert", "-q", "-f", name, "-o", out, *more)
                  for more in (("--format", "4"), ("--format", "6"), ("--compact",))]
         rows.append((TOOL, "symbolize", "-q", "-f", name, "-o", out))
