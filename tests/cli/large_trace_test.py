@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Commands read a trace of MEGABYTES, and use at most 256 MB of memory, whatever its length."""
+"""Commands read a trace of MEGABYTES, and use at most 256 MB of memory, whatever its length. If the
+disk is too small for the trace, the test is skipped, or fails where REQUIRED is set."""
 import json
 import os
 import shutil
@@ -84,7 +85,10 @@ class LargeTrace(ToolTest):
         super().setUp()
         free = shutil.disk_usage(self.directory).free
         if free < 2 * MEGABYTES << 20:
-            self.skipTest(f"{free >> 20} MB are free, of {2 * MEGABYTES}")
+            missing = f"{self.directory} has {free >> 20} MB of {2 * MEGABYTES} that are needed"
+            if os.environ.get("REQUIRED"):
+                self.fail(missing)
+            self.skipTest(missing)
 
     def run_measured(self, *arguments):
         """Return the last 64 KB of the output, after a check of the command's memory."""
@@ -120,6 +124,16 @@ class LargeTrace(ToolTest):
         if "jsonl" in COMMANDS:
             last = self.run_measured("convert", path, "--to", "jsonl", "-q", "-o", "-")
             self.assertEqual(json.loads(last.splitlines()[-1])["event"], "requestStop")
+
+
+class SmallDisk(unittest.TestCase):
+    def test_a_disk_that_is_too_small_fails_only_where_the_test_is_required(self):
+        for required, status, word in (("", 0, "skipped"), ("1", 1, "AssertionError")):
+            done = subprocess.run([sys.executable, __file__, "LargeTrace"], check=False,
+                                  stderr=subprocess.PIPE, encoding="utf-8",
+                                  env=dict(os.environ, REQUIRED=required, MEGABYTES=str(1 << 40)))
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(word, done.stderr)
 
 
 if __name__ == "__main__":
