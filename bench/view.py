@@ -29,7 +29,7 @@ def find_missing(tool):
         if not shutil.which(program):
             return program
     if not os.path.isdir(os.path.join(os.path.dirname(BROWSE), 'node_modules')):
-        return 'the packages of tests/view'
+        return 'the packages of tests/view, which scripts/setup bench fetches'
     refused = subprocess.run([tool, 'view', os.devnull], capture_output=True, text=True,
                              check=False).stderr
     return 'the page of ringpipe view' if 'has no page' in refused else None
