@@ -20,14 +20,15 @@ class Decoder(ToolTest):
         if not shutil.which("node"):
             self.skipTest("Node.js is missing")
         if not os.path.isdir(os.path.join(HERE, "node_modules")):
-            self.skipTest("run npm ci in tests/otlp")
+            self.skipTest("scripts/setup long fetches the packages of tests/consumers")
 
     def check(self, data):
         """Return the number of lines, each of which the decoder understands as a whole."""
         path = self.write("t.nettrace", data)
         self.run_tool("convert", path, "--to", "otlp", "-q", "-f", "-o", "out")
-        done = subprocess.run(["node", os.path.join(HERE, "read.js")], input=self.read("out"),
-                              stdout=subprocess.PIPE, check=True, timeout=120)
+        done = subprocess.run(["node", os.path.join(HERE, "otlp_decoder.mjs")],
+                              input=self.read("out"), stdout=subprocess.PIPE, check=True,
+                              timeout=120)
         lines = [json.loads(line) for line in done.stdout.decode().split("\n")[:-1]]
         for line in lines:
             self.assertEqual(line["found"], line["given"])
