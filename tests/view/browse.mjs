@@ -7,7 +7,8 @@
 // A step is one of: tab=NAME, key=KEY, type=SELECTOR=TEXT, click=SELECTOR, theme=light|dark,
 // hash=HASH, size=WIDTHxHEIGHT, rows=LABEL (the cells of a table), text=SELECTOR, state, axe, asked
 // (the requests), scripts, pan (a series of moves and zooms), loaded (wait until the whole trace is
-// read), cost (what the page has used so far), shot=FILE.
+// read), cost (what the page has used so far), shot=FILE, shown=SELECTOR (wait until it is visible),
+// reload, reading=PART|null|fails (which part of the traces the server has read, for the page).
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import puppeteer from 'puppeteer-core';
@@ -43,9 +44,27 @@ page.on('request', (request) => seen.asked.push(request.url()));
 async function quiet() {
   await page.waitForNetworkIdle({ idleTime: 250, timeout: 60000 });
   await page.waitForFunction(() => !document.querySelector('.stale'), { timeout: 60000 });
-  await page.evaluate(() => new Promise((resolve) => {
-    requestAnimationFrame(() => requestAnimationFrame(resolve));
+  // Unlike evaluate(), this continues after the page has loaded again.
+  await page.waitForFunction(() => new Promise((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve(true)));
   }));
+}
+
+let reading;
+
+/** Answers the question for the traces with the part that `reading` states. */
+async function intercept(request) {
+  if (!request.url().endsWith('/api/traces')) {
+    request.continue();
+  } else if (reading === 'fails') {
+    request.abort();
+  } else {
+    const answer = await (await fetch(request.url())).json();
+    for (const trace of answer.traces) {
+      trace.loading = JSON.parse(reading);
+    }
+    request.respond({ contentType: 'application/json', body: JSON.stringify(answer) });
+  }
 }
 
 const actions = {
@@ -111,6 +130,15 @@ const actions = {
   cost: async () => ({ first_picture_ms: await page.evaluate(() => window.ringpipeView.work.first),
     heap_bytes: (await page.metrics()).JSHeapUsedSize, largest: Object.fromEntries(answers) }),
   shot: (path) => page.screenshot({ path }),
+  shown: (selector) => page.waitForSelector(selector, { visible: true }).then(() => null),
+  reload: () => page.reload().then(() => null),
+  reading: async (value) => {
+    if (reading === undefined) {
+      await page.setRequestInterception(true);
+      page.on('request', intercept);
+    }
+    reading = value;
+  },
 };
 
 try {

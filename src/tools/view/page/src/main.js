@@ -4,6 +4,7 @@ import { ask, recorded, requests } from './api.js';
 import { fill, h } from './dom.js';
 import * as format from './format.js';
 import { helpDialog } from './help.js';
+import { loadingLine } from './loading.js';
 import { onTheme, themeName, toggleTheme } from './palette.js';
 import { CountersPane } from './panes/counters.js';
 import { EventsPane } from './panes/events.js';
@@ -21,8 +22,6 @@ const TABS = [['flame', 'Stacks'], ['latency', 'Latency'], ['explain', 'Explain'
 
 const live = h('div', { class: 'sr', role: 'status', 'aria-live': 'polite' });
 const announce = (text) => fill(live, text);
-
-const POLL_MS = 500;
 
 function facts(trace) {
   return [format.duration(trace.duration_ns), `${format.count(trace.events)} events`,
@@ -152,42 +151,6 @@ function notices(traces) {
     h('button', { class: 'button', type: 'button', onclick: () => {
       element.hidden = true;
     } }, 'Hide'));
-  return element;
-}
-
-/**
- * The line that shows how much of the traces has been read. Until all is read, the panes show a
- * preview; then the page loads again, and its address keeps what it shows.
- */
-function loadingLine(traces) {
-  const bar = h('progress', { max: '1', 'aria-label': 'Reading the trace' });
-  const element = h('div', { class: 'notice loading', role: 'note' }, bar, h('span', null,
-    'The trace is being read. Until then, this is a preview: it has the events of some parts.'));
-  const isWriting = () => document.activeElement?.matches('input, select, textarea') ||
-    document.querySelector('dialog[open]');
-  const show = (list) => {
-    const left = list.filter((trace) => typeof trace.loading === 'number');
-    element.hidden = left.length === 0;
-    bar.value = list.length - left.length + Math.max(0, ...left.map((trace) => trace.loading));
-    bar.max = list.length;
-    return left.length > 0;
-  };
-  const poll = async () => {
-    try {
-      const { traces: list } = await (await fetch('api/traces', { credentials: 'omit' })).json();
-      if (!show(list) && !isWriting()) {
-        location.reload();
-        return;
-      }
-    } catch {
-      // The next question of a pane reports that the server does not answer.
-      return;
-    }
-    setTimeout(poll, POLL_MS);
-  };
-  if (show(traces)) {
-    setTimeout(poll, POLL_MS);
-  }
   return element;
 }
 
