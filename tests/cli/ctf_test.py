@@ -278,12 +278,30 @@ class Ctf(ToolTest):
             self.assertIn("stopped", self.finish(process, 130)[1])
         self.assertEqual(len(self.read_folder()[0]), 50)
 
-    def test_a_full_disk_is_reported_and_leaves_no_folder(self):
-        path = self.write("t.nettrace", nettrace.sample(orders=20000))
-        process = self.start("convert", path, "--to", "ctf", "-o", "out", preexec_fn=lambda:
-                             resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000)))
-        self.assertIn("cannot write out", self.finish(process, 1)[1])
+    def check_failure(self, data, limit, value, cause):
+        """The conversion within a limit of resources fails by this cause, and leaves no folder."""
+        process = self.start("convert", self.write("t.nettrace", data), "--to", "ctf", "-o", "out",
+                             preexec_fn=lambda: resource.setrlimit(limit, (value, value)))
+        self.assertIn(f"cannot write out: {cause}", self.finish(process, 1)[1])
         self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_a_file_that_cannot_grow_is_reported_and_leaves_no_folder(self):
+        self.check_failure(nettrace.sample(orders=20000), resource.RLIMIT_FSIZE, 100000,
+                           "File too large")
+
+    def test_metadata_without_space_are_reported_and_leave_no_folder(self):
+        trace = nettrace.Trace()
+        for i in range(1, 501):
+            trace.define(i, "Shop", f"event{i}", i, []).events(i, [b""], ns=1000 * i)
+        self.check_failure(trace.end(), resource.RLIMIT_FSIZE, 40000, "File too large")
+
+    def test_a_missing_descriptor_is_reported_and_leaves_no_folder(self):
+        trace = v6.Trace()
+        trace.threads({"index": 1, "process": 7, "thread": 7}).define(1, "Shop", "order", 1)
+        for i in range(64):
+            trace.events({"id": 1, "thread": 1, "capture": 1, "cpu": i, "number": i + 1,
+                          "ns": 1000 * i})
+        self.check_failure(trace.end(), resource.RLIMIT_NOFILE, 32, "Too many open files")
 
     def test_a_folder_is_overwritten_only_by_force_and_only_if_it_is_a_trace(self):
         path = self.write("t.nettrace", nettrace.sample())

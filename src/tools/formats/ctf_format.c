@@ -22,6 +22,9 @@
 
 #define NS_PER_S 1000000000
 #define BATCH 15u		/* messages that a component takes from another in one call */
+#define GROWTH_BYTES 32768u	/* by which the sink extends its files */
+#define METADATA_BYTES 65536u	/* more than the metadata has without its types */
+#define METADATA_TYPE_BYTES 4096u	/* more than the metadata has of most types */
 
 struct ctf {
 	const struct rp_format_source *source;
@@ -33,6 +36,7 @@ struct ctf {
 	bt_trace_class *trace_class;
 	bt_clock_class *clock;
 	uint64_t lost;			/* events, up to the last event */
+	uint64_t types;			/* that the metadata describes */
 	bool has_failed;		/* the sink could not write */
 	bool is_ended;			/* the queue gets no further messages */
 };
@@ -165,19 +169,38 @@ static int add_sink(struct ctf *ctf, const bt_component_sink **ret_sink)
 	return ret;
 }
 
+/*
+ * The library does not report the cause of a failure. Its calls of posix_fallocate(3) do not set
+ * errno; other system calls do. Return: -errno.
+ */
+static int find_cause(const struct ctf *ctf, int last_errno)
+{
+	const int ret = rp_format_folder_extend(ctf->source->folder, GROWTH_BYTES);
+
+	if (ret && ret != -ENOENT)
+		return ret;
+	return last_errno ? -last_errno : -EIO;
+}
+
+static void fail(struct ctf *ctf, int error)
+{
+	ctf->out->error = error;
+	ctf->has_failed = true;
+}
+
 /* Let the sink take the messages of the queue. A failure to write is in out->error. */
 static void run_graph(struct ctf *ctf)
 {
 	bt_graph_run_once_status status;
 
 	do {
+		errno = 0;
 		status = bt_graph_run_once(ctf->graph);
 	} while (status == BT_GRAPH_RUN_ONCE_STATUS_OK &&
 		 (ctf->is_ended || ctf->streams.first < ctf->streams.queued));
 	if (status < 0) {
+		fail(ctf, find_cause(ctf, errno));
 		bt_current_thread_clear_error();
-		ctf->out->error = -EIO;
-		ctf->has_failed = true;
 	}
 }
 
@@ -300,8 +323,10 @@ static const bt_event_class *class_of(struct ctf *ctf, struct rp_reader_type *ty
 	bt_field_class_put_ref(payload);
 	/* The class of the streams has a reference, too. */
 	bt_event_class_put_ref(class);
-	if (ret == 0)
+	if (ret == 0) {
 		type->user = class;
+		ctf->types++;
+	}
 	return type->user;
 }
 
@@ -363,6 +388,16 @@ static int take_event(void *state, const struct rp_reader_event *event)
 	return ret;
 }
 
+/* The sink of version 2.0.4 aborts the process if it cannot write the metadata, which is last. */
+static void check_space(struct ctf *ctf)
+{
+	const int ret = rp_format_folder_check_space(
+		ctf->source->folder, METADATA_BYTES + METADATA_TYPE_BYTES * ctf->types);
+
+	if (ret)
+		fail(ctf, ret);
+}
+
 static int end_ctf(void *state)
 {
 	struct ctf *ctf = state;
@@ -377,6 +412,8 @@ static int end_ctf(void *state)
 	ctf->is_ended = true;
 	if (!ctf->streams.error)
 		run_graph(ctf);
+	if (!ctf->out->error)
+		check_space(ctf);
 	if (ctf->streams.changed_times)
 		rp_tool_error("convert: %s of the events have another time in the CTF trace, "
 			      "which cannot have theirs",

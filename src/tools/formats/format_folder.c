@@ -96,6 +96,55 @@ int rp_format_folder_prepare(const char *path, bool force)
 	return ret;
 }
 
+/* Extend the file, which is created if it does not exist. Return: 0; -errno. */
+static int extend_file(int folder, const char *name, uint64_t bytes)
+{
+	const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat file;
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = fstat(fd, &file) ? -errno : -posix_fallocate(fd, file.st_size, (off_t)bytes);
+	close(fd);
+	return ret;
+}
+
+struct folder_extension {
+	uint64_t bytes;
+	int error;
+};
+
+static void extend_entry(int folder, const char *name, const struct stat *file, void *data)
+{
+	struct folder_extension *extension = data;
+
+	if (!extension->error && S_ISREG(file->st_mode))
+		extension->error = extend_file(folder, name, extension->bytes);
+}
+
+int rp_format_folder_extend(const char *path, uint64_t bytes)
+{
+	struct folder_extension extension = { .bytes = bytes };
+	const int ret = visit_entries(path, extend_entry, &extension);
+
+	return ret ? ret : extension.error;
+}
+
+int rp_format_folder_check_space(const char *path, uint64_t bytes)
+{
+	static const char name[] = ".space";
+	const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int ret;
+
+	if (folder < 0)
+		return -errno;
+	ret = extend_file(folder, name, bytes);
+	unlinkat(folder, name, 0);
+	close(folder);
+	return ret;
+}
+
 uint64_t rp_format_folder_bytes(const char *path)
 {
 	struct folder_contents contents = { 0 };

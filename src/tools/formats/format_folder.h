@@ -13,6 +13,15 @@
  */
 int rp_format_folder_prepare(const char *path, bool force);
 
+/*
+ * Find out why a writer could not extend one of the files in the folder by `bytes`: the function
+ * extends each of them. Return: 0, if this is possible now; -errno of the first failure.
+ */
+int rp_format_folder_extend(const char *path, uint64_t bytes);
+
+/* Check that the folder has space for a new file. Return: 0; -errno: it has not. */
+int rp_format_folder_check_space(const char *path, uint64_t bytes);
+
 /* Return: the bytes of all files in the folder. */
 uint64_t rp_format_folder_bytes(const char *path);
 

@@ -2,11 +2,13 @@
 #include "tools/ringpipe/conversion_to.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "tools/cli/display_text.h"
@@ -165,7 +167,7 @@ static int convert_to_file(struct conversion_to *to, const char *path)
 
 static int convert_to_folder(struct conversion_to *to, const char *path)
 {
-	int ret, output_error;
+	int ret, output_error, reserve;
 
 	if (!strcmp(path, "-")) {
 		rp_tool_error("convert: --to %s writes a folder; name it by -o", to->format->name);
@@ -176,7 +178,11 @@ static int convert_to_folder(struct conversion_to *to, const char *path)
 	to->path = to->source.folder = path;
 	/* A trace is private, as in a file. */
 	umask(077);
+	/* If the format takes all other descriptors, one is left to remove the folder. */
+	reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	ret = convert(to, NULL);
+	if (reserve >= 0)
+		close(reserve);
 	output_error = to->out.error;
 	if (output_error)
 		rp_format_folder_remove(path);
