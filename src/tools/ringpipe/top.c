@@ -43,6 +43,7 @@ struct top {
 	int signal_fd;
 	const struct rp_target *target;
 	struct rp_session_provider *parsed;	/* of --providers, with the texts */
+	size_t parsed_count;
 	struct rp_session_provider *providers;
 	size_t provider_count;
 	char *interval, *metrics;	/* the providers' arguments */
@@ -379,36 +380,54 @@ static void free_providers(struct top *top)
 	free(top->metrics);
 	free(top->providers);
 	free(top->parsed);
-	top->interval = top->metrics = NULL;
-	top->providers = top->parsed = NULL;
+}
+
+/* Return: the exit status, after an error line if the list has an error. */
+static int parse_providers(struct top *top, const char *list)
+{
+	free(top->parsed);
+	top->parsed = NULL;
+	return rp_recording_providers_parse(list, "top", &top->parsed, &top->parsed_count) ?
+		       RP_EXIT_USAGE : RP_EXIT_OK;
+}
+
+/* Prepare what the providers of all targets have in common. Return: the exit status. */
+static int init_providers(struct top *top)
+{
+	const double interval_s = (double)top->options->refresh_ms / 1000;
+
+	if (top->options->providers && parse_providers(top, top->options->providers))
+		return RP_EXIT_USAGE;
+	top->interval = rp_counter_request_events(interval_s);
+	top->metrics = rp_counter_request_metrics(ALL_METERS, interval_s);
+	if (top->interval && top->metrics)
+		return RP_EXIT_OK;
+	rp_tool_error("out of memory");
+	return RP_EXIT_FAILURE;
 }
 
 /*
- * The sampler is first, because the library uses the first entry that matches a provider. .NET is
- * also asked for its meters; libringpipe's counters are EventCounters.
+ * List the providers for the target. The sampler is first, because the library uses the first entry
+ * that matches a provider. .NET is also asked for its meters; libringpipe's counters are
+ * EventCounters. Return: the exit status.
  */
 static int make_providers(struct top *top)
 {
-	const char *list = top->options->providers;
-	const double interval_s = (double)top->options->refresh_ms / 1000;
 	struct rp_session_provider added = {
 		.size = sizeof(added), .level = 4, .name = SAMPLER, .keywords = ~0ull,
 	};
-	size_t count;
 
-	free_providers(top);
-	if (rp_recording_providers_parse(list ? list : top->is_dotnet ? DOTNET_PROVIDERS :
-					 DEFAULT_PROVIDERS, "top", &top->parsed, &count))
-		return RP_EXIT_USAGE;
-	top->providers = calloc(count + 2, sizeof(*top->providers));
-	top->interval = rp_counter_request_events(interval_s);
-	top->metrics = rp_counter_request_metrics(ALL_METERS, interval_s);
-	if (!top->providers || !top->interval || !top->metrics) {
+	if (!top->options->providers &&
+	    parse_providers(top, top->is_dotnet ? DOTNET_PROVIDERS : DEFAULT_PROVIDERS))
+		return RP_EXIT_FAILURE;
+	free(top->providers);
+	top->providers = calloc(top->parsed_count + 2, sizeof(*top->providers));
+	if (!top->providers) {
 		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;
 	}
 	top->providers[0] = added;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < top->parsed_count; i++) {
 		top->providers[i + 1] = top->parsed[i];
 		if (!top->parsed[i].filter_data)
 			top->providers[i + 1].filter_data = top->interval;
@@ -417,8 +436,8 @@ static int make_providers(struct top *top)
 	added.keywords = RP_COUNTER_METRICS_KEYWORDS;
 	added.filter_data = top->metrics;
 	if (top->is_dotnet)
-		top->providers[count + 1] = added;
-	top->provider_count = count + 1 + top->is_dotnet;
+		top->providers[top->parsed_count + 1] = added;
+	top->provider_count = top->parsed_count + 1 + top->is_dotnet;
 	return RP_EXIT_OK;
 }
 
@@ -436,8 +455,7 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 	top->is_dotnet = rp_providers_choose_format(target) == 4;
 	if (make_providers(top))
 		return RP_EXIT_FAILURE;
-	if (rp_recording_check_providers(top->options, target, top->parsed,
-					 top->provider_count - 1 - top->is_dotnet))
+	if (rp_recording_check_providers(top->options, target, top->parsed, top->parsed_count))
 		return RP_EXIT_FAILURE;
 	ret = rp_top_board_init(&top->board, (double)top->options->refresh_ms / 1000,
 				top->is_dotnet);
@@ -532,7 +550,7 @@ static int run(struct top *top)
 int rp_command_top(const struct rp_tool_options *options)
 {
 	struct top top = { .options = options, .lock = PTHREAD_MUTEX_INITIALIZER };
-	int status = make_providers(&top);
+	int status = init_providers(&top);
 
 	if (status == RP_EXIT_OK) {
 		signal(SIGPIPE, SIG_IGN);
