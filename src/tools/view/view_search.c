@@ -16,23 +16,30 @@ struct view_search {
 	uint32_t found;
 };
 
-/* Write a result if one of the texts contains the search; NULL matches nothing. */
-static void put_result(struct view_search *search, const char *kind, const char *prefix,
-		       const char *text, uint64_t count, const struct rp_view_thread *thread)
+/*
+ * Write a result if PROVIDER/NAME, or the name without a provider, contains the search. Without a
+ * name, nothing is written.
+ */
+static void put_result(struct view_search *search, const char *kind, const char *provider,
+		       const char *name, uint64_t count, const struct rp_view_thread *thread)
 {
 	struct rp_format_out *out = search->out;
 	char *joined = NULL;
 
-	if (search->found >= RESULTS_MAX || !text ||
-	    asprintf(&joined, "%s%s%s", prefix ? prefix : "", prefix ? "/" : "", text) < 0)
+	if (search->found >= RESULTS_MAX || !name ||
+	    asprintf(&joined, "%s%s%s", provider ? provider : "", provider ? "/" : "", name) < 0)
 		return;
 	if (strcasestr(joined, search->text)) {
 		if (search->found++)
 			rp_out_char(out, ',');
 		rp_out_text(out, "{\"kind\":");
 		rp_view_text(out, kind);
-		rp_out_text(out, ",\"text\":");
-		rp_view_text(out, joined);
+		rp_out_text(out, ",\"name\":");
+		rp_view_text(out, name);
+		if (provider) {
+			rp_out_text(out, ",\"provider\":");
+			rp_view_text(out, provider);
+		}
 		rp_out_text(out, ",\"count\":");
 		rp_json_out_u64(out, count);
 		if (thread) {

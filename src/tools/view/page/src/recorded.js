@@ -137,14 +137,15 @@ export class Recorded {
   search(trace, text) {
     const words = text.toLowerCase();
     const results = [];
-    const add = (kind, found, more) => {
-      if (results.length < MAX_RESULTS && String(found).toLowerCase().includes(words)) {
-        results.push({ kind, text: found, count: 0, ...more });
+    const add = (kind, name, more) => {
+      const whole = more.provider === undefined ? String(name) : `${more.provider}/${name}`;
+      if (results.length < MAX_RESULTS && whole.toLowerCase().includes(words)) {
+        results.push({ kind, name, count: 0, ...more });
       }
     };
     const about = this.answers.traces?.traces?.[trace];
     for (const span of this.find('spans', { trace })?.spans ?? []) {
-      add('span', span.name, { count: span.count });
+      add('span', span.name, { provider: span.provider, count: span.count });
     }
     for (const process of about?.processes ?? []) {
       add('process', process.name, { pid: process.pid });
@@ -155,12 +156,13 @@ export class Recorded {
     for (const entry of this.find('functions', { trace, kind: 'cpu' })?.functions ?? []) {
       add('function', entry.name, { count: entry.inclusive });
     }
-    const names = new Map();
-    for (const event of this.find('events', { trace, limit: 2000 })?.events ?? []) {
-      names.set(event.name, (names.get(event.name) ?? 0) + 1);
+    const kinds = new Map();
+    for (const { provider, name } of this.find('events', { trace, limit: 2000 })?.events ?? []) {
+      const key = `${provider}/${name}`;
+      kinds.set(key, { provider, name, count: (kinds.get(key)?.count ?? 0) + 1 });
     }
-    for (const [name, found] of names) {
-      add('event', name, { count: found });
+    for (const { name, ...more } of kinds.values()) {
+      add('event', name, more);
     }
     return { results };
   }

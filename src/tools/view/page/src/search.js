@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The search field: functions, events, spans, threads and processes.
-import { ask, Latest } from './api.js';
+import { ask, Latest, recorded } from './api.js';
 import { fill, h } from './dom.js';
 import * as format from './format.js';
-import { state, update } from './state.js';
+import { spanId, state, update } from './state.js';
+
+/** Returns the filter of the events pane for one event. An offline page searches for words. */
+function filterOf({ provider, name }) {
+  return recorded ? name
+    : `provider == ${JSON.stringify(provider)} and event == ${JSON.stringify(name)}`;
+}
 
 export class Search {
   constructor(timeline, announce) {
@@ -66,7 +72,8 @@ export class Search {
       onpointerdown: (event) => {
         event.preventDefault();
         this.go(result);
-      } }, h('span', { class: 'kind' }, result.kind), h('span', { class: 'what' }, result.text),
+      } }, h('span', { class: 'kind' }, result.kind), h('span', { class: 'what' }, result.name,
+      result.provider && h('span', { class: 'dim' }, ` ${result.provider}`)),
     h('span', { class: 'dim' }, result.kind === 'thread' || result.kind === 'process'
       ? String(result.tid ?? result.pid) : format.count(result.count)))),
     this.results.length === 0 && h('li', { class: 'dim', role: 'option',
@@ -97,14 +104,14 @@ export class Search {
     this.close();
     switch (result.kind) {
     case 'function':
-      update({ tab: 'flame', mark: result.text, order: state.order === 'functions' ? 'heavy'
+      update({ tab: 'flame', mark: result.name, order: state.order === 'functions' ? 'heavy'
         : state.order });
       break;
     case 'span':
-      update({ tab: 'latency', span: result.text, bucket: null });
+      update({ tab: 'latency', span: spanId(result), bucket: null });
       break;
     case 'event':
-      update({ tab: 'events', where: `event == ${JSON.stringify(result.text)}` });
+      update({ tab: 'events', where: filterOf(result) });
       break;
     default:
       update({ pid: result.kind === 'process' ? result.pid : null,
@@ -112,6 +119,6 @@ export class Search {
       this.timeline.revealRow(state.trace, result.pid, result.kind === 'thread' ? result.tid
         : null);
     }
-    this.announce(`Shows ${result.kind} ${result.text}`);
+    this.announce(`Shows ${result.kind} ${result.name}`);
   }
 }

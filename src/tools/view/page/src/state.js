@@ -20,7 +20,7 @@ const LIMIT = 2000;
  * @property {string} order flame, heavy or functions
  * @property {string | null} within stacks within spans of this name
  * @property {string} mark text to highlight in the flame graph
- * @property {string | null} span name of the span in the latency pane
+ * @property {string | null} span id of the span in the latency pane, see spanId()
  * @property {[number, number] | null} bucket durations of the listed instances
  * @property {string} where
  */
@@ -77,6 +77,11 @@ export function serialise(from) {
       : String(value));
   }
   return out.toString();
+}
+
+/** Returns the id of the spans of one name. Two providers may have spans of the same name. */
+export function spanId({ provider, name }) {
+  return `${provider}/${name}`;
 }
 
 /** @type {State} */

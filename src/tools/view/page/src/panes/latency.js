@@ -4,7 +4,7 @@ import { ask } from '../api.js';
 import { fill, fit, h, perFrame, showTooltip } from '../dom.js';
 import * as format from '../format.js';
 import { colours, onTheme } from '../palette.js';
-import { onChange, state, update } from '../state.js';
+import { onChange, spanId, state, update } from '../state.js';
 import { FONT } from '../timeline/draw.js';
 import { Pane, scope, table, threads } from './pane.js';
 
@@ -60,7 +60,7 @@ export class LatencyPane extends Pane {
   }
 
   current() {
-    return this.spans.find((span) => span.name === state.span) ?? this.spans[0] ?? null;
+    return this.spans.find((span) => spanId(span) === state.span) ?? this.spans[0] ?? null;
   }
 
   showSpan() {
@@ -72,8 +72,8 @@ export class LatencyPane extends Pane {
       return;
     }
     fill(this.list, table('Spans', [
-      { title: 'Span', cell: (row) => row.name },
-      { title: 'Provider', cell: (row) => row.provider },
+      { title: 'Span', name: true, cell: (row) => row.name },
+      { title: 'Provider', name: true, cell: (row) => row.provider },
       { title: 'Count', number: true, cell: (row) => format.count(row.count) },
       { title: 'Per s', number: true, cell: (row) => format.number(row.rate) },
       { title: 'Errors', number: true, cell: (row) => format.count(row.errors),
@@ -83,10 +83,10 @@ export class LatencyPane extends Pane {
       { title: 'p99', number: true, cell: (row) => format.duration(row.p99_ns) },
       { title: 'p99.9', number: true, cell: (row) => format.duration(row.p99_9_ns) },
       { title: 'Max', number: true, cell: (row) => format.duration(row.max_ns) },
-    ], this.spans, { choose: (row) => update({ span: row.name, bucket: null }),
+    ], this.spans, { choose: (row) => update({ span: spanId(row), bucket: null }),
       chosen: (row) => row === span }));
     fill(this.title, span.name, h('span', { class: 'dim' },
-      `${format.count(span.count)} spans`), state.bucket && h('span', { class: 'dim' },
+      `${format.count(span.count)} spans, both scales logarithmic`), state.bucket && h('span', { class: 'dim' },
       `${format.duration(state.bucket[0])} to ${format.duration(state.bucket[1])}`),
     state.bucket && h('button', { class: 'button', type: 'button',
       onclick: () => update({ bucket: null }) }, 'All durations'));
@@ -95,7 +95,7 @@ export class LatencyPane extends Pane {
   }
 
   async askSlow(span) {
-    const wanted = `${span.name} ${state.bucket}`;
+    const wanted = `${spanId(span)} ${state.bucket}`;
     this.wanted = wanted;
     let instances = span.slowest;
     if (state.bucket) {
@@ -172,7 +172,8 @@ export class LatencyPane extends Pane {
         const at = x(digit * 10 ** power);
         if (at >= 40 && at <= across - 16 && at - last > 56) {
           context.fillRect(at, floor, 1, 4);
-          context.fillText(format.duration(digit * 10 ** power).replace(/\.0+ /, ' '), at - 12,
+          const text = format.duration(digit * 10 ** power).replace(/\.0+ /, ' ');
+          context.fillText(text, Math.min(at - 12, across - context.measureText(text).width - 2),
             high - 5);
           last = at;
         }
@@ -207,7 +208,7 @@ export class LatencyPane extends Pane {
     this.canvas.addEventListener('click', (event) => {
       const bin = this.bin(event);
       if (bin) {
-        update({ span: this.current().name, bucket: [bin[0], Math.max(bin[0] + 1, bin[1])] });
+        update({ span: spanId(this.current()), bucket: [bin[0], Math.max(bin[0] + 1, bin[1])] });
       }
     });
     this.canvas.addEventListener('pointermove', (event) => {
