@@ -8,7 +8,7 @@
 // hash=HASH, size=WIDTHxHEIGHT, rows=LABEL (the cells of a table), text=SELECTOR, state, axe, asked
 // (the requests), scripts, pan (a series of moves and zooms), loaded (wait until the whole trace is
 // read), cost (what the page has used so far), shot=FILE, shown=SELECTOR (wait until it is visible),
-// reload, reading=PART|null|fails (which part of the traces the server has read, for the page).
+// wide=SELECTOR (the elements whose content is wider than they are), reload, reading=PART|null|fails (which part of the traces the server has read, for the page).
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import puppeteer from 'puppeteer-core';
@@ -130,6 +130,9 @@ const actions = {
   cost: async () => ({ first_picture_ms: await page.evaluate(() => window.ringpipeView.work.first),
     heap_bytes: (await page.metrics()).JSHeapUsedSize, largest: Object.fromEntries(answers) }),
   shot: (path) => page.screenshot({ path }),
+  wide: (selector) => page.$$eval(selector, (elements) => elements
+    .filter((element) => element.scrollWidth > element.clientWidth)
+    .map((element) => element.textContent.slice(0, 300))),
   shown: (selector) => page.waitForSelector(selector, { visible: true }).then(() => null),
   reload: () => page.reload().then(() => null),
   reading: async (value) => {

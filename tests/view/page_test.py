@@ -4,6 +4,7 @@
 keys and permalinks work, and a hostile trace runs nothing."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,50 @@ class PageTest(ToolTest):
         self.assertLess(low, 4_900_000)     # the 39th span: the slowest
         self.assertGreater(high, 4_949_000)
         self.assertIn("took 49.0 us", seen["results"][3])
+
+    def test_a_search_opens_the_span_or_the_events_that_it_found(self):
+        """Two providers have spans and events of the same names."""
+        trace = nettrace.Trace()
+        for i, provider in enumerate(("Front", "Back")):
+            trace.define(2 * i + 1, provider, "RequestStart", 1, [])
+            trace.define(2 * i + 2, provider, "RequestStop", 2, [])
+            for j in range(5 - 2 * i):
+                trace.events(2 * i + 1, [b""], ns=10_000 * j, thread=7 + i)
+                trace.events(2 * i + 2, [b""], ns=10_000 * j + 5000, thread=7 + i)
+        url = self.open_page(trace.end())
+        seen = self.browse(url, "type=#search=back/request", "key=Enter", "text=.subtitle",
+                           "hash=tab=latency", "type=#search=back/requestst", "key=Enter",
+                           "rows=Events")
+        self.assertIn("3 spans", seen["results"][2])
+        rows = seen["results"][-1]
+        self.assertEqual([row[4:6] for row in rows], [["RequestStart", "Back"]] * 3)
+
+    def test_the_processes_with_the_most_events_are_first(self):
+        machine = view_test.Machine()
+        for process, count in ((10, 9), (20, 3), (30, 20)):
+            machine.name(process, f"p{process}")
+            for _ in range(count):
+                machine.sample(process, process, [0x401000])
+        seen = self.browse(self.open_page(machine.end()), "text=.tl-labels")
+        self.assertEqual(re.findall("p[0-9]+", seen["results"][0]), ["p30", "p10", "p20"])
+
+    def test_long_texts_are_not_cut_and_overlap_nothing(self):
+        machine = view_test.Machine().name(10, "shop")
+        machine.map(10, 100, 0x400000, 0x500000, "/bin/shop")
+        machine.function(10, 100, 0x402000, 0x4020ff, "std::vector<" * 30)
+        for i in range(5):
+            machine.sample(10, 11, [0x402000])
+            machine.wait(10, 11, 1_000_000 + i, [0x402000, 0x400500])
+        trace = nettrace.Trace()
+        trace.define(1, "Provider" * 20, "RequestStart", 1, [])
+        trace.define(2, "Provider" * 20, "RequestStop", 2, [])
+        for i in range(1000):
+            trace.events(1, [b""], ns=100_000 * i).events(2, [b""], ns=100_000 * i + 12_345)
+        url = self.open_page(machine.end(), trace.end())
+        seen = self.browse(url, "hash=tab=explain&tid=11", "text=.explain", "wide=.explain > div",
+                           "hash=trace=1&tab=latency", "wide=.split .scroll")
+        self.assertIn("std::vector<std::vector<", seen["results"][1])
+        self.assertEqual((seen["results"][2], seen["results"][4]), ([], []))
 
     def test_a_hostile_trace_runs_nothing(self):
         url = self.open_page(view_test.spans_trace(), view_test.stacks_trace())

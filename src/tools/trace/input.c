@@ -274,8 +274,9 @@ static void explain_damage(const struct rp_reader *reader, const struct rp_reade
 		snprintf(places, sizeof(places), " in %" PRIu64 " places, first",
 			 stats->damaged_ranges);
 	snprintf(buffer, size, "the trace is damaged%s at offset %" PRIu64 ": %s; %" PRIu64
-		 " bytes are damaged, and %" PRIu64 " events are lost to it", places,
-		 first.offset, first.reason, stats->damaged_bytes, stats->lost_to_damage);
+		 " bytes are damaged, and %" PRIu64 " event%s lost to it", places, first.offset,
+		 first.reason, stats->damaged_bytes, stats->lost_to_damage,
+		 stats->lost_to_damage == 1 ? " is" : "s are");
 }
 
 const char *rp_input_given(const struct rp_reader *reader)

@@ -244,10 +244,14 @@ static int warn_of_bounds(struct rp_view_trace *trace)
 		ret = rp_view_trace_warn(trace, "Threads beyond the first %u are shown as one, "
 					 "thread 0 of process 0.", RP_VIEW_THREADS_MAX - 2);
 	if (ret == 0 && trace->stats.lost)
-		ret = rp_view_trace_warn(trace, "The recording lost %s events.",
+		ret = rp_view_trace_warn(trace, trace->stats.lost == 1 ?
+					 "The recording lost %s event." :
+					 "The recording lost %s events.",
 					 rp_text_count(trace->stats.lost, text));
 	if (ret == 0 && trace->spans.open_count)
-		ret = rp_view_trace_warn(trace, "%s spans did not stop, and are not shown.",
+		ret = rp_view_trace_warn(trace, trace->spans.open_count == 1 ?
+					 "%s span did not stop, and is not shown." :
+					 "%s spans did not stop, and are not shown.",
 					 rp_text_count(trace->spans.open_count, text));
 	return ret;
 }

@@ -77,10 +77,12 @@ function scopeLine(traces) {
         'All threads'),
       state.pid !== null && !state.key && chip(`process ${state.pid}`, { pid: null },
         'All processes'),
-      state.key && chip('span', { key: null, keyTrace: null, tid: null, pid: null },
-        'Clear the selected span'),
-      !state.range && state.tid === null && state.pid === null && !state.key &&
-        h('span', null, `whole trace, ${format.duration(traces[state.trace].duration_ns)}`));
+      !state.range && (state.key ? state.tab !== 'explain' : state.tid === null &&
+        state.pid === null) &&
+        h('span', null, `whole trace, ${format.duration(traces[state.trace].duration_ns)}`),
+      // Only the explanation is restricted to the span.
+      state.key && chip(state.tab === 'explain' ? 'span' : 'span selected', { key: null,
+        keyTrace: null, tid: null, pid: null }, 'Clear the selected span'));
   };
   onChange(show);
   show();
@@ -142,7 +144,8 @@ function splitter() {
 }
 
 function notices(traces) {
-  const sentences = [...new Set(traces.flatMap((trace) => trace.warnings ?? []))];
+  const sentences = traces.flatMap((trace, i) => (trace.warnings ?? []).map((warning) =>
+    (traces.length > 1 ? `${i + 1}: ${warning}` : warning[0].toUpperCase() + warning.slice(1))));
   if (recorded) {
     sentences.unshift('This page is a copy with less detail than `ringpipe view` shows.');
   }
@@ -186,7 +189,20 @@ function listen(timeline, search, help, events) {
   });
 }
 
+/**
+ * Sorts the processes of a trace: those with spans are first, then those with the most events.
+ * By their ids, the threads of the kernel would be first.
+ */
+function sortProcesses(trace) {
+  const sum = (process, name) => process.threads.reduce((all, thread) => all + thread[name], 0);
+  const spans = new Map(trace.processes.map((process) => [process, sum(process, 'spans')]));
+  const events = new Map(trace.processes.map((process) => [process, sum(process, 'events')]));
+  trace.processes.sort((a, b) => spans.get(b) - spans.get(a) || events.get(b) - events.get(a) ||
+    a.pid - b.pid);
+}
+
 function start(traces) {
+  traces.forEach(sortProcesses);
   if (!traces[state.trace]) {
     state.trace = 0;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A table of events, filtered by an expression.
-import { ask } from '../api.js';
+import { ask, recorded } from '../api.js';
 import { fill, h } from '../dom.js';
 import * as format from '../format.js';
 import { state, update } from '../state.js';
@@ -23,8 +23,9 @@ export class EventsPane extends Pane {
   constructor() {
     super('events', 'Events', ['trace', 'range', 'tid', 'pid', 'key', 'where']);
     this.input = h('input', { class: 'field', type: 'text', spellcheck: 'false', size: '60',
-      'aria-label': 'Expression that selects events', value: state.where,
-      placeholder: 'provider == "Shop-Orders" and total > 100' });
+      'aria-label': recorded ? 'Text in the events' : 'Expression that selects events',
+      placeholder: recorded ? 'Text in the events' : 'provider == "Shop-Orders" and total > 100',
+      value: state.where });
     this.caret = h('div', { class: 'caret', role: 'alert', hidden: true });
     this.note = h('span', { class: 'dim', role: 'status' });
     fill(this.tools, h('form', { class: 'where', onsubmit: (event) => {
@@ -97,7 +98,8 @@ export class EventsPane extends Pane {
       { title: 'Level', cell: (row) => (typeof row.level === 'number' ? LEVELS[row.level] ??
         String(row.level) : row.level), bad: (row) => row.level === 1 || row.level === 2 ||
         row.level === 'error' || row.level === 'critical' },
-      { title: 'Event', cell: (row) => `${row.provider}/${row.name}` },
+      { title: 'Event', name: true, cell: (row) => row.name },
+      { title: 'Provider', name: true, cell: (row) => row.provider },
       { title: 'Fields', wide: true, cell: fields },
     ], this.events));
   }

@@ -51,6 +51,7 @@ export class FlamePane extends Pane {
       [...new Set(names.map((name) => name.name))].map((name) => h('option', { value: name,
         selected: name === state.within }, name)));
     this.within.value = state.within ?? '';
+    this.within.disabled = state.order === 'functions';
     const parameters = scope({ kind: state.kind, span: state.within, ...threads() });
     if (state.order === 'functions') {
       const { span, ...plain } = parameters;

@@ -90,14 +90,14 @@ export function choice(label, options, name) {
 /**
  * A table whose rows can be chosen by pointer and keyboard.
  * @param {string} label
- * @param {{title: string, number?: boolean, wide?: boolean, cell: (row: any) => any,
- *   bad?: (row: any) => boolean}[]} columns
+ * @param {{title: string, number?: boolean, name?: boolean, wide?: boolean,
+ *   cell: (row: any) => any, bad?: (row: any) => boolean}[]} columns
  * @param {any[]} rows
  * @param {{choose?: (row: any) => void, chosen?: (row: any) => boolean}} [options]
  */
 export function table(label, columns, rows, options = {}) {
-  const kind = (column) => [column.number && 'num', column.wide && 'wide'].filter(Boolean)
-    .join(' ') || null;
+  const kind = (column) => ['name', 'wide'].filter((word) => column[word])
+    .concat(column.number ? 'num' : []).join(' ') || null;
   return h('table', { 'aria-label': label },
     h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col',
       class: kind(column) }, column.title)))),
