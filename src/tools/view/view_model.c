@@ -12,6 +12,8 @@
 #include "tools/cli/display_text.h"
 #include "tools/view/view_model_parts.h"
 
+#define STEP_NS 1000u			/* between the times that the page prints */
+
 int rp_view_trace_warn(struct rp_view_trace *trace, const char *format, ...)
 {
 	char **grown = rp_array_reserve(trace->warnings, trace->warning_count,
@@ -216,7 +218,7 @@ static int warn_of_bounds(struct rp_view_trace *trace)
 	char text[RP_TEXT_MAX];
 	int ret = 0;
 
-	if (trace->series.shift)
+	if (1ull << trace->series.shift > STEP_NS)
 		ret = rp_view_trace_warn(trace, "The numbers of events in a short time are "
 					 "estimates: the trace is large, so its events are counted "
 					 "in steps of %s.",

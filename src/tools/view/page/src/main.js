@@ -61,6 +61,12 @@ function header(traces, search, help) {
     'aria-label': 'Keys and gestures', onclick: () => help.showModal() }, '?'));
 }
 
+/** Returns which times an offline page shows instead of the selected ones. */
+function recordedText(trace, from, to) {
+  const [first, end] = recorded.snap(trace, from, to);
+  return `shown: ${format.time(first)} + ${format.duration(end - first)}`;
+}
+
 /** The line that shows what the panes are restricted to. */
 function scopeLine(traces) {
   const element = h('div', { class: 'scope' });
@@ -71,8 +77,7 @@ function scopeLine(traces) {
     fill(element,
       state.range && chip(`${format.time(from)} + ${format.duration(to - from)}`,
         { range: null }, 'Clear the selected times'),
-      recorded && state.range && h('span', null, 'recorded: ', format.duration(
-        recorded.snap(state.trace, from, to)[1] - recorded.snap(state.trace, from, to)[0])),
+      recorded && state.range && h('span', null, recordedText(state.trace, from, to)),
       state.tid !== null && !state.key && chip(`thread ${state.tid}`, { tid: null },
         'All threads'),
       state.pid !== null && !state.key && chip(`process ${state.pid}`, { pid: null },

@@ -96,13 +96,15 @@ export class FlamePane extends Pane {
         '`ringpipe record` records them.'));
   }
 
-  show(own, other) {
+  show(own, asked) {
+    const other = own.total > 0 && asked?.total === 0 ? null : asked;
     this.unit = own.unit;
     this.compared = Boolean(other);
     this.root = grow(own, other, state.order);
     fill(this.legend, other && ['less', 'more'].map((word, i) => h('span', null,
       h('i', { style: { background: changeColour(i ? 0.8 : -0.8) } }), `${word} than trace ` +
-        `${state.other + 1}`)));
+        `${state.other + 1}`)), asked && !other && `Trace ${state.other + 1} has no ` +
+        `${state.kind === 'cpu' ? 'samples' : 'waits'} to compare with.`);
     if (own.total === 0 && !other?.total) {
       this.root = null;
       fill(this.foot);
