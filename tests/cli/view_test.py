@@ -107,6 +107,49 @@ class ViewTest(ToolTest):
         self.get("other", 404)
         self.get("api/other", 404)
 
+    def open_in_browser(self, script, **variables):
+        """Start `view --open` with a fake xdg-open; return the process and its address."""
+        os.mkdir(self.path("bin"))
+        if script:
+            self.write("bin/xdg-open", script.encode())
+            os.chmod(self.path("bin/xdg-open"), 0o700)
+        for name in ("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"):
+            self.environment.pop(name, None)
+        self.environment.update(variables, PATH=self.path("bin"))
+        process = self.start("view", "--open", self.write("0.nettrace", spans_trace()))
+        return process, process.stdout.readline().decode().strip()
+
+    def test_open_leads_the_browser_to_the_address_by_a_private_file(self):
+        process, url = self.open_in_browser("#!/bin/sh\nprintf %s \"$*\" >opened.new\n"
+                                            "/bin/mv opened.new opened\n", DISPLAY=":9")
+        self.wait_until(lambda: os.path.exists(self.path("opened")))
+        path = self.read("opened").decode()
+        # All users see the arguments, and the address has a secret.
+        self.assertNotIn(url.split("/")[3], path)
+        self.assertEqual(os.path.dirname(path), self.directory)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertIn(f'content="0;url={url}"', self.read(path).decode())
+        # The browser's end does not end the command.
+        self.get("api/traces", url=url)
+        process.terminate()
+        self.assertEqual(self.finish(process, 0), ("", ""))
+        self.assertFalse(os.path.exists(path))
+
+    def test_open_without_a_display_or_a_browser_serves_the_page_all_the_same(self):
+        for variables, message in (({}, "neither DISPLAY nor WAYLAND_DISPLAY is set"),
+                                   ({"WAYLAND_DISPLAY": "w"}, "needs xdg-open, which is not")):
+            process, url = self.open_in_browser(None, **variables)
+            self.assertIn(message, process.stderr.readline().decode())
+            self.get("api/traces", url=url)
+            process.terminate()
+            self.finish(process, 0)
+            self.assertEqual([name for name in os.listdir(self.directory) if "html" in name], [])
+            os.rmdir(self.path("bin"))
+
+    def test_open_is_refused_with_html(self):
+        error = self.run_tool("view", "--open", "--html", "x.html", "x", status=2)[1]
+        self.assertIn("open the file of --html", error)
+
     def test_a_wrong_parameter_is_refused(self):
         self.open(spans_trace())
         for path in ("timeline?bins=5000", "timeline?from=x", "timeline?nothing=1",

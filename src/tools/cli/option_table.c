@@ -392,6 +392,8 @@ const struct rp_option rp_option_table[] = {
 	  "for dtrace, a reference in Markdown, or all of these", take_to },
 	{ RP_OPTION_VIEW_PORT, 0, "port", "PORT",
 	  "the TCP port of the page on 127.0.0.1; default: any that is free", take_port },
+	{ RP_OPTION_OPEN, 0, "open", NULL,
+	  "open the page in the browser that xdg-open chooses", NULL },
 	{ RP_OPTION_HTML, 0, "html", "FILE",
 	  "write a page into FILE that works without this command, and end", take_html },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },

@@ -74,6 +74,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_ID = 1ull << 50,
 	RP_OPTION_BY = 1ull << 52,
 	RP_OPTION_FUNCTION = 1ull << 53,
+	RP_OPTION_OPEN = 1ull << 54,
 	RP_OPTION_VIEW_PORT = 1ull << 55,
 	RP_OPTION_FROM = 1ull << 56,
 	RP_OPTION_RANGE_END = 1ull << 57,	/* --to of a range of time */

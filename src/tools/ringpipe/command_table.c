@@ -259,9 +259,10 @@ const struct rp_tool_command rp_commands[] = {
 			 "timeline, flame graphs, spans and their explanations, counters and\n"
 			 "events. The address contains a secret, without which other users of\n"
 			 "the machine cannot read the page.\n",
-		.examples = "view machine.nettrace\n"
+		.examples = "view --open machine.nettrace\n"
 			    "view --html slow.html machine.nettrace\n",
-		.options = RP_OPTION_VIEW_PORT | RP_OPTION_HTML | RP_OPTION_FORCE | RP_OPTION_HELP,
+		.options = RP_OPTION_OPEN | RP_OPTION_VIEW_PORT | RP_OPTION_HTML | RP_OPTION_FORCE |
+			   RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = -1,
 		.run = rp_command_view,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/cli/signals.h"
+#include "tools/view/view_browser.h"
 #include "tools/view/view_file.h"
 #include "tools/view/view_load.h"
 #include "tools/view/view_server.h"
@@ -25,6 +26,7 @@ static int serve(struct rp_traces *view, const struct rp_tool_options *options)
 {
 	struct rp_view_server *server;
 	struct rp_view_load *load;
+	char *browser_file = NULL;
 	int ret;
 
 	if (rp_view_server_start(view, options->given & RP_OPTION_VIEW_PORT ? options->port : 0,
@@ -34,8 +36,12 @@ static int serve(struct rp_traces *view, const struct rp_tool_options *options)
 	if (ret < 0)
 		rp_tool_error("view: cannot start a thread: %s", strerror(-ret));
 	puts(rp_view_server_url(server));
-	if (ret == 0 && fflush(stdout) == 0)
+	if (ret == 0 && fflush(stdout) == 0) {
+		if (options->given & RP_OPTION_OPEN)
+			browser_file = rp_view_browser_open(rp_view_server_url(server));
 		wait_for_signal(view->signal_fd);
+	}
+	rp_view_browser_close(browser_file);
 	rp_view_server_stop(server);
 	rp_view_load_stop(load);
 	return ret == 0 ? RP_EXIT_OK : RP_EXIT_FAILURE;
@@ -64,6 +70,11 @@ int rp_view_run(const struct rp_tool_options *options)
 			rp_tool_error("view: reads the trace several times, so it requires a file");
 			return RP_EXIT_USAGE;
 		}
+	}
+	if (options->html && options->given & RP_OPTION_OPEN) {
+		rp_tool_error("view: --open is for the address of a page; open the file of --html "
+			      "in a browser");
+		return RP_EXIT_USAGE;
 	}
 	view.signal_fd = rp_signals_open();
 	if (view.signal_fd < 0) {
