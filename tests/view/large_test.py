@@ -4,6 +4,7 @@
 the numbers that the writer of the trace counted, and a picture costs no more than the screen."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,27 @@ class LargeTest(ToolTest):
             longest = max(to - begin for begin, to, state in thread.get("states", [[0, 0, ""]])
                           if state == "run")
             self.assertLess(longest, first["to"] / 200)
+
+    def test_a_damaged_trace_is_shown_beyond_the_damage_and_has_no_preview(self):
+        """The index ends at the damage, so a preview would lack the rest of the trace."""
+        damaged = self.path("damaged.nettrace")
+        shutil.copy(self.trace, damaged)
+        with open(damaged, "r+b") as file:
+            file.seek(os.path.getsize(damaged) // 3)
+            file.write(b"\xff" * 1000)
+        self.serve(damaged)
+        shown = self.ask("traces")["traces"][0]
+        self.assertIsNone(shown["loading"])
+        self.assertRegex(shown["warnings"][0], r"the trace is damaged at offset \d+: .* the view "
+                                               "has the other events")
+        summary = json.loads(self.run_tool("report", damaged, "--format=json", status=1)[0])
+        self.assertEqual(shown["events"], summary["events"])
+        # At most the events up to the next sequence point, which follows a million events.
+        self.assertGreater(shown["events"], self.wrote["events"] - 1_100_000)
+        self.assertLess(shown["events"], self.wrote["events"])
+        end = shown["duration_ns"]
+        late = self.ask("events", limit=10000, **{"from": end - 1_000_000, "to": end})["events"]
+        self.assertGreater(len(late), 500)
 
     def test_a_range_of_events_is_read_alone(self):
         self.serve(self.trace)
