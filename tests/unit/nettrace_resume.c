@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A reader that resumes after damage. tests/cli/resume_test.py damages traces at random places. */
 #include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "nettrace_trace.h"
 
@@ -197,5 +199,50 @@ Test(resume, it_is_refused_after_the_first_event)
 	cr_assert_eq(rp_reader_next(reader, &event), 1);
 	cr_expect_eq(rp_reader_resume_after_damage(reader), -EINVAL);
 	rp_reader_close(reader);
+	free(bytes);
+}
+
+/* Return a descriptor of V4's header, a block of a later version, and a block of 1 MB. */
+static int make_large_block_after_later(const uint8_t *bytes, size_t before, size_t block)
+{
+	static const uint8_t tags[] = { RP_TAG_BEGIN, RP_TAG_BEGIN, RP_TAG_NULL, 9 };
+	const uint32_t large = 1u << 20;
+	uint8_t *zeros = calloc(1, large + 8);
+	int fd = memfd_create("trace", MFD_CLOEXEC);
+
+	cr_assert_eq(write(fd, bytes, before), (ssize_t)before);
+	cr_assert_eq(write(fd, tags, sizeof(tags)), (ssize_t)sizeof(tags));
+	cr_assert_eq(write(fd, bytes + before + 4, block - 4), (ssize_t)(block - 4));
+	cr_assert_eq(write(fd, bytes + before, 26), 26);
+	cr_assert_eq(write(fd, &large, 4), 4);
+	cr_assert_eq(write(fd, zeros, large + 8), (ssize_t)large + 8);
+	cr_assert_eq(lseek(fd, 0, SEEK_SET), 0);
+	free(zeros);
+	return fd;
+}
+
+Test(resume, a_large_block_after_one_of_a_later_version_is_damage)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader *reader = NULL;
+	const uint8_t *object, *next;
+	size_t size;
+	uint8_t *bytes;
+	int fd;
+
+	if (trace_version() == 6)
+		cr_skip("blocks of V6 have no version");
+	bytes = make_rounds(&size);
+	object = memmem(bytes, size, "EventBlock", 10);
+	object -= 15;
+	next = memmem(object + 1, size - (size_t)(object + 1 - bytes), "\5\5\1", 3);
+	fd = make_large_block_after_later(bytes, (size_t)(object - bytes),
+					  (size_t)(next - object));
+	cr_assert_eq(rp_reader_open_fd(fd, &reader), 0);
+	cr_assert_eq(rp_reader_resume_after_damage(reader), 0);
+	cr_expect_eq(rp_reader_next(reader, &event), -ENODATA);
+	cr_expect_gt(trace_stats(reader).damaged_bytes, 1u << 20);
+	rp_reader_close(reader);
+	close(fd);
 	free(bytes);
 }

@@ -455,13 +455,25 @@ static int handle_end(struct rp_reader *reader, const struct found_block *found)
 	return 1;
 }
 
+/* Whether the stream has blocks of a later version: a damaged version would be the only one. */
+static bool is_later(struct rp_reader *reader, const struct found_block *found)
+{
+	struct found_block next;
+
+	return found->is_later && found->is_framed && find_at(reader, found->bytes, &next) == 0 &&
+	       (next.is_later || next.kind == RP_BLOCK_END);
+}
+
 /* Return: 1: look again, at the place after the damage; 0: take what is here; -errno. */
 static int handle_damage(struct rp_reader *reader, const struct found_block *found)
 {
+	/* This comes first: the content is invalid after more of the stream was read. */
 	const enum rp_damage_scope scope = found->kind == RP_BLOCK_EVENT && found->is_framed &&
 		rp_block_has_times(found->content) ? RP_DAMAGE_EVENTS : RP_DAMAGE_BLOCK;
 	int ret;
 
+	if (is_later(reader, found))
+		return 0;
 	if (found->is_cut)
 		return handle_cut(reader, found);
 	ret = found->is_framed ? is_readable_at(reader, found->bytes) : 0;
@@ -511,15 +523,6 @@ static bool has_inexact_times(const struct rp_reader *reader, const struct found
 	       !check->has_exact_times && !check->has_loose_times;
 }
 
-/* Whether the stream has blocks of a later version: a damaged version would be the only one. */
-static bool is_later(struct rp_reader *reader, const struct found_block *found)
-{
-	struct found_block next;
-
-	return found->is_later && found->is_framed && find_at(reader, found->bytes, &next) == 0 &&
-	       (next.is_later || next.kind == RP_BLOCK_END);
-}
-
 /* Return: 1: look again; 0: take what is here; -ENODATA: at the end; other -errno. */
 static int find_block(struct rp_reader *reader)
 {
@@ -534,8 +537,6 @@ static int find_block(struct rp_reader *reader)
 	check->find_unknown = NULL;
 	if (ret < 0)
 		return ret;
-	if (found.reason && is_later(reader, &found))
-		return 0;
 	if (found.reason)
 		return handle_damage(reader, &found);
 	if (found.kind == RP_BLOCK_END)
