@@ -140,14 +140,15 @@ static bool init_path(struct rp_py_source *source)
 
 	if (!PyUnicode_FSConverter(source->path, &bytes))
 		return false;
-	Py_BEGIN_ALLOW_THREADS
-	do
+	/* A FIFO without a writer blocks open(2). A handler of Python may raise, as in a read. */
+	do {
+		Py_BEGIN_ALLOW_THREADS
 		source->fd = open(PyBytes_AsString(bytes), O_RDONLY | O_CLOEXEC);
-	while (source->fd < 0 && errno == EINTR);
-	Py_END_ALLOW_THREADS
+		Py_END_ALLOW_THREADS
+	} while (source->fd < 0 && errno == EINTR && PyErr_CheckSignals() == 0);
 	Py_DECREF(bytes);
 	source->owns_fd = source->fd >= 0;
-	if (source->fd < 0)
+	if (source->fd < 0 && !PyErr_Occurred())
 		PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, source->path);
 	return source->fd >= 0;
 }

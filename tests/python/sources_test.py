@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import tracemalloc
 import unittest
 import zipfile
@@ -187,6 +188,15 @@ class WithoutZstd(unittest.TestCase):
             ringpipe.open(b"\x28\xb5\x2f\xfd" + bytes(50))
 
 
+def wait_until_asleep(pid):
+    """Wait until the only thread of a process blocks in a system call."""
+    end = time.monotonic() + PATIENCE_S
+    while pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "S":
+        if time.monotonic() > end:
+            raise TimeoutError(pid)
+        time.sleep(0.001)
+
+
 class Interrupt(unittest.TestCase):
     """Ctrl-C ends a read that waits for a pipe, in open() and in a loop."""
 
@@ -212,6 +222,7 @@ class Interrupt(unittest.TestCase):
             process.stdin.write(data)
             process.stdin.flush()
             got = [process.stdout.readline().decode().strip() for _ in range(1 + lines)]
+            wait_until_asleep(process.pid)
             # Repeatedly: a signal just before the system call does not end it.
             for _ in range(10 * PATIENCE_S):
                 process.send_signal(signal.SIGINT)
@@ -228,6 +239,12 @@ class Interrupt(unittest.TestCase):
             for size, lines in ((0, 0), (-1, 3)):
                 with self.subTest(source=source, lines=lines):
                     self.interrupted(source, traces.orders()[:size], lines)
+
+    def test_an_open_that_waits_for_the_writer_of_a_fifo_is_interrupted(self):
+        folder = tempfile.mkdtemp(prefix="ringpipe-python-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.mkfifo(os.path.join(folder, "fifo"))
+        self.interrupted(repr(os.path.join(folder, "fifo")), b"", 0)
 
 
 def use_everything(data):
