@@ -182,6 +182,26 @@ class Sources(unittest.TestCase):
             ringpipe.open(b"\x28\xb5\x2f\xfd" + b"\xff" * 50)
 
 
+    def test_no_byte_of_a_damaged_frame_is_used_before_its_checksum_is_read(self):
+        plain = b"".join(traces.long_trace(60, range(1000)))
+        frame = bytearray(compressed(plain[:1 << 20]))
+        frame[-1] ^= 1
+
+        class Pieces:
+            """A file whose method read() stops before the checksum of the frame."""
+
+            at = 0
+
+            def read(self, size):
+                end = len(frame) if self.at >= len(frame) - 4 else len(frame) - 4
+                begin, self.at = self.at, min(self.at + size, end)
+                return bytes(frame[begin:self.at])
+
+        self.assertGreater(len(plain), 1 << 20)
+        with self.assertRaisesRegex(ringpipe.Error, "a damaged frame of zstd"):
+            ringpipe.open(Pieces())
+
+
 class WithoutZstd(unittest.TestCase):
     def test_a_compressed_trace_names_the_command_that_helps(self):
         with self.assertRaisesRegex(ringpipe.Error, "zstd -d"):
@@ -340,6 +360,7 @@ if os.environ["ZSTD"] == "1":
 else:
     del Sources.test_a_compressed_trace_is_decompressed
     del Sources.test_a_damaged_frame_costs_only_the_events_in_it
+    del Sources.test_no_byte_of_a_damaged_frame_is_used_before_its_checksum_is_read
 
 if __name__ == "__main__":
     unittest.main()

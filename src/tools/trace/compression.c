@@ -176,7 +176,7 @@ struct rp_decompressor *rp_decompressor_create(rp_compression_read read, void *d
 	decompressor->error = "";
 	decompressor->compressed_capacity = ZSTD_DStreamInSize();
 	decompressor->compressed = malloc(decompressor->compressed_capacity);
-	decompressor->plain = malloc(FRAME_BYTES);
+	decompressor->plain = malloc(FRAME_BYTES + 1);
 	decompressor->context = ZSTD_createDCtx();
 	if (!decompressor->compressed || !decompressor->plain || !decompressor->context) {
 		rp_decompressor_destroy(decompressor);
@@ -201,12 +201,13 @@ static int fill(struct rp_decompressor *decompressor)
 }
 
 /*
- * Decompress a frame, up to the size of the buffer. The checksum follows the frame, so the frame is
- * whole before any byte of it is used. 0; -errno.
+ * Decompress a frame, up to the size of the buffer. The buffer has one byte more than a frame of
+ * rp_compressor_write(). Such a frame does not fill it, so the loop also takes the checksum at the
+ * frame's end before any byte of the frame is used. Return: 0; -errno.
  */
 static int take_frame(struct rp_decompressor *decompressor)
 {
-	ZSTD_outBuffer out = { decompressor->plain, FRAME_BYTES, 0 };
+	ZSTD_outBuffer out = { decompressor->plain, FRAME_BYTES + 1, 0 };
 	ZSTD_inBuffer *in = &decompressor->in;
 	size_t left;
 
