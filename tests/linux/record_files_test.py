@@ -216,6 +216,13 @@ class Ending(Case):
                               stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 7, done.stderr)
 
+    def test_a_broken_pipe_ends_a_program_of_the_command(self):
+        done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "sh", "-c",
+                               "(yes; echo $? >&3) 3>&2 | head -1"], text=True, check=False,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              timeout=PATIENCE)
+        self.assertIn(str(128 + signal.SIGPIPE), done.stderr.split())
+
     def test_a_killed_recorder_leaves_a_trace_that_can_be_read(self):
         with subprocess.Popen([TOOL, "record", "-o", self.trace], stderr=subprocess.PIPE) as it:
             with subprocess.Popen([HOST, "1000"], stdout=subprocess.DEVNULL):

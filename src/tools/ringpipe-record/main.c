@@ -206,18 +206,22 @@ static int turn(struct run *run)
 	return rp_recorder_pass(run->recorder);
 }
 
-/* Starts the command after "--". */
+/* Starts the command after "--", without the signals that this process blocks and ignores. */
 static int start_child(struct run *run)
 {
 	char **arguments = run->options->operands;
 	posix_spawnattr_t attributes;
-	sigset_t none;
+	sigset_t none, ignored;
 	int ret;
 
 	sigemptyset(&none);
+	sigemptyset(&ignored);
+	sigaddset(&ignored, SIGXFSZ);
+	sigaddset(&ignored, SIGPIPE);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigdefault(&attributes, &ignored);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	ret = posix_spawnp(&run->child, arguments[0], NULL, &attributes, arguments, environ);
 	posix_spawnattr_destroy(&attributes);
 	if (ret)
