@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,6 +101,30 @@ Test(export_user_events, record_is_laid_out_as_the_format_says)
 	cr_assert_eq(memcmp(out + 20, metadata, sizeof(metadata)), 0);
 	cr_assert_eq(memcmp(out + 20 + sizeof(metadata), payload, sizeof(payload)), 0);
 	rp_user_event_free(event);
+}
+
+static void *write_cancelled(void *data)
+{
+	struct rp_user_event *event = make(order_fields, 3);
+	const struct rp_part part = { "\x2a\0\0\0" "A\0\x01", 7 };
+
+	cr_assert_eq(pthread_cancel(pthread_self()), 0);
+	cr_assert_eq(rp_user_event_write(event, -1, &part, 1, part.size_bytes, data), -EBADF);
+	rp_user_event_free(event);
+	return data;
+}
+
+/* <ringpipe/ringpipe.h>: no function is a cancellation point. */
+Test(export_user_events, writer_is_not_cancelled_in_a_write)
+{
+	uint8_t *scratch = malloc(RP_USER_EVENT_SCRATCH_BYTES);
+	pthread_t thread;
+	void *result;
+
+	cr_assert_eq(pthread_create(&thread, NULL, write_cancelled, scratch), 0);
+	cr_assert_eq(pthread_join(thread, &result), 0);
+	cr_expect_eq(result, scratch);
+	free(scratch);
 }
 
 /* record-trace reads the fields from the first tag only. */

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "core/activity_slots.h"
 #include "nettrace/metadata.h"
@@ -111,6 +113,12 @@ static void gather(const struct rp_part *parts, unsigned int part_count, uint8_t
 	}
 }
 
+/* Not by libc's writev(2), which is a cancellation point: the caller would keep its scratch. */
+static int write_pieces(int fd, const struct iovec *pieces, size_t count)
+{
+	return syscall(SYS_writev, fd, pieces, count) < 0 ? -errno : 0;
+}
+
 static int write_typed(const struct rp_user_event *event, int fd, uint64_t payload_bytes,
 		       uint8_t *scratch)
 {
@@ -124,7 +132,7 @@ static int write_typed(const struct rp_user_event *event, int fd, uint64_t paylo
 
 	if (bytes < 0)
 		return (int)bytes;
-	return writev(fd, pieces, sizeof(pieces) / sizeof(*pieces)) < 0 ? -errno : 0;
+	return write_pieces(fd, pieces, sizeof(pieces) / sizeof(*pieces));
 }
 
 static int write_untyped(const struct rp_user_event *event, int fd, uint64_t payload_bytes,
@@ -150,7 +158,7 @@ static int write_untyped(const struct rp_user_event *event, int fd, uint64_t pay
 	head.extension = (uint32_t)(extension_bytes << 16 | sizeof(head.payload));
 	head.payload = (uint32_t)(bytes << 16 | extension_bytes);
 	pieces[3].iov_len = bytes;
-	return writev(fd, pieces, sizeof(pieces) / sizeof(*pieces)) < 0 ? -errno : 0;
+	return write_pieces(fd, pieces, sizeof(pieces) / sizeof(*pieces));
 }
 
 int rp_user_event_write(const struct rp_user_event *event, int fd, const struct rp_part *parts,
