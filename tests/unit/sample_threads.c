@@ -3,6 +3,7 @@
 #include "core_support.h"
 
 #include <pthread.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -111,6 +112,25 @@ Test(sample_threads, running_thread_is_sampled_with_its_calls)
 	cr_expect(is_between(event.frames[0], __start_text_burn, __stop_text_burn));
 	cr_expect(is_between(event.frames[1], __start_text_caller, __stop_text_caller));
 #endif
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+/* /proc/PID/status lists the groups before the signals: more text than a buffer has. */
+Test(sample_threads, process_in_many_groups_is_sampled)
+{
+	struct rp_listener *listener;
+	struct rp_listener_event event;
+	pthread_t thread;
+	gid_t groups[2000];
+
+	for (gid_t i = 0; i < 2000; i++)
+		groups[i] = 1000000 + i;
+	if (setgroups(2000, groups) != 0)
+		cr_skip_test("only root may join groups");
+	listener = listen_to(RP_SAMPLE_PROVIDER);
+	start_burning(&thread, NULL);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	stop_burning(thread);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 

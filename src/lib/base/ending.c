@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/task_signals.h"
 #include "base/thread.h"
 
 #define LOOK_NS 100000000
-#define STATUS_BYTES 4096u
 /* SIGKILL, SIGSTOP, and the two that glibc keeps for itself, as in the masks of /proc. */
 #define UNBLOCKABLE (1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 1ull << 31 | 1ull << 32)
 
@@ -61,17 +61,16 @@ static bool main_has_ended(void)
  */
 static bool is_of_lttng(uint32_t id)
 {
-	char text[STATUS_BYTES];
-	const char *name_end, *blocked;
+	char name[32];
+	uint64_t blocked;
+	size_t length;
 
-	if (!read_of_thread(id, "status", text, sizeof(text)))
+	if (!read_of_thread(id, "comm", name, sizeof(name)))
 		return false;
-	/* "Name:\tNAME\n…\nSigBlk:\tMASK\n"; newlines in names are escaped. */
-	name_end = strchr(text, '\n');
-	if (!name_end || name_end - text < 4 || memcmp(name_end - 4, "-ust", 4) != 0)
-		return false;
-	blocked = strstr(name_end, "\nSigBlk:");
-	return blocked && (strtoull(blocked + 8, NULL, 16) | UNBLOCKABLE) == UINT64_MAX;
+	length = strlen(name) - 1;	/* without the newline */
+	return length >= 4 && memcmp(name + length - 4, "-ust", 4) == 0 &&
+	       rp_task_signals(id, "\nSigBlk:", &blocked) &&
+	       (blocked | UNBLOCKABLE) == UINT64_MAX;
 }
 
 /* Count the library's threads, except the main one. Return: -1 if a thread of the host exists. */

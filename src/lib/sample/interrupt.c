@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/task_signals.h"
 #include "base/thread.h"
 #include "core/own.h"
 
@@ -115,6 +116,14 @@ static void set_default(void)
 	number = 0;
 }
 
+/* Return: whether the signal is in a set of the thread; true if the set cannot be read. */
+static bool has_signal(uint32_t thread, const char *field)
+{
+	uint64_t mask;
+
+	return !rp_task_signals(thread, field, &mask) || mask >> (number - 1) & 1;
+}
+
 static bool is_pending_anywhere(void)
 {
 	DIR *directory = opendir("/proc/self/task");
@@ -127,7 +136,7 @@ static bool is_pending_anywhere(void)
 
 		/* A thread that has ended has no pending signals. */
 		if (id && rp_thread_file(id, "comm", text, sizeof(text)) >= 0)
-			pending = rp_thread_signals(id, "SigPnd:") >> (number - 1) & 1;
+			pending = has_signal(id, "\nSigPnd:");
 	}
 	if (directory)
 		closedir(directory);
@@ -159,7 +168,7 @@ int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
 	};
 
 	/* In such a thread the signal would stay pending, and could never be given back. */
-	if (rp_thread_signals(thread->id, "SigBlk:") >> (number - 1) & 1)
+	if (has_signal(thread->id, "\nSigBlk:"))
 		return -EPERM;
 	event.sigev_signo = number;
 	event.sigev_value.sival_int = (int)(thread - rp_threads);

@@ -38,17 +38,6 @@ int rp_thread_file(uint32_t id, const char *name, char *ret_text, size_t size)
 	return ret;
 }
 
-uint64_t rp_thread_signals(uint32_t id, const char *field)
-{
-	char text[2048];
-	const char *at;
-
-	if (rp_thread_file(id, "status", text, sizeof(text)) < 0)
-		return ~0ull;
-	at = strstr(text, field);
-	return at ? strtoull(at + strlen(field) + 1, NULL, 16) : ~0ull;
-}
-
 /*
  * The kernel's encoding, which clock_getcpuclockid(3) also uses for processes: the inverted id
  * above three bits.

@@ -69,12 +69,6 @@ void rp_threads_forget(void);
  */
 int rp_thread_file(uint32_t id, const char *name, char *ret_text, size_t size);
 
-/*
- * Get a signal mask from the thread's status: "SigBlk:" or "SigPnd:". Return: the mask; all ones if
- * it cannot be read.
- */
-uint64_t rp_thread_signals(uint32_t id, const char *field);
-
 /* Get the CPU time of a thread. Return: 0 or -errno; -EINVAL: the thread has ended. */
 int rp_thread_cpu_ns(uint32_t id, uint64_t *ret_ns);
 
