@@ -49,11 +49,11 @@ class Apart(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def start(self, *command, **variables):
+    def start(self, *command, groups=None, **variables):
         environment = dict(self.environment, **variables)
         for name in [name for name, value in environment.items() if value is None]:
             del environment[name]
-        process = subprocess.Popen(list(map(str, command)), env=environment,
+        process = subprocess.Popen(list(map(str, command)), env=environment, extra_groups=groups,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
         def end():
@@ -134,6 +134,12 @@ class Apart(unittest.TestCase):
         pid, inner = self.start("unshare", "--pid", "--fork", "--mount-proc", HOST)
         self.assertNotEqual(pid, inner)
         self.assertEqual(os.listdir(self.path("outer")), [self.name(pid, inner)])
+        self.assert_traced(pid, self.name(pid, inner))
+
+    def test_own_pids_of_a_process_in_many_groups(self):
+        """Its groups come before its pids in /proc/PID/status."""
+        pid, inner = self.start("unshare", "--pid", "--fork", "--mount-proc", HOST,
+                                groups=range(1000000, 1002000))
         self.assert_traced(pid, self.name(pid, inner))
 
     def test_own_time_is_another_key(self):

@@ -52,27 +52,43 @@ static int read_stat(pid_t pid, int wanted, uint64_t *ret_number)
 	return 0;
 }
 
-/*
- * The last id of the row "NSpid:", which lists one per namespace, from this process's to the
- * innermost.
- */
-static pid_t inner_id(const char *status, pid_t otherwise)
+static FILE *open_proc(pid_t pid, const char *name)
 {
-	const char *ids = strstr(status, "\nNSpid:\t");
-	pid_t inner = otherwise;
+	char path[64];
 
-	if (!ids)
-		return otherwise;
-	ids += strlen("\nNSpid:\t");
-	for (const char *at = ids; at < ids + strcspn(ids, "\n"); at += strcspn(at, "\t\n") + 1)
-		inner = (pid_t)strtol(at, NULL, 10);
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return fopen(path, "re");
+}
+
+/*
+ * Read the last id of the row "NSpid:", which lists one per namespace, from this process's to the
+ * innermost. The row before it has the groups, up to 65,536 of them. Return: `otherwise` if there
+ * is no such row; -ESRCH.
+ */
+static pid_t read_inner_id(pid_t pid, const char *status, pid_t otherwise)
+{
+	FILE *file = open_proc(pid, status);
+	pid_t inner = otherwise;
+	char *row = NULL;
+	size_t space = 0;
+
+	if (!file)
+		return -ESRCH;
+	while (getline(&row, &space, file) > 0) {
+		if (strncmp(row, "NSpid:\t", 7) != 0)
+			continue;
+		inner = (pid_t)strtol(strrchr(row, '\t') + 1, NULL, 10);
+		break;
+	}
+	free(row);
+	fclose(file);
 	return inner;
 }
 
 int rp_proc_threads(pid_t pid, int (*visit)(uint64_t id, void *data), void *data)
 {
 	const struct dirent *entry;
-	char path[300], status[4096];
+	char path[300];
 	int ret = 0;
 	DIR *dir;
 
@@ -82,12 +98,14 @@ int rp_proc_threads(pid_t pid, int (*visit)(uint64_t id, void *data), void *data
 		return -ESRCH;
 	while (ret == 0 && (entry = readdir(dir))) {
 		const pid_t id = (pid_t)strtol(entry->d_name, NULL, 10);
+		pid_t inner;
 
 		if (id <= 0)
 			continue;
 		snprintf(path, sizeof(path), "task/%d/status", id);
-		if (read_proc(pid, path, status, sizeof(status)) > 0)
-			ret = visit((uint64_t)inner_id(status, id), data);
+		inner = read_inner_id(pid, path, id);
+		if (inner > 0)
+			ret = visit((uint64_t)inner, data);
 	}
 	closedir(dir);
 	return ret;
@@ -106,7 +124,9 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	user = strstr(status, "\nUid:\t");
 	if (!user || sscanf(user, "\nUid: %*u %u", &process.uid) != 1)
 		return -ESRCH;
-	process.inner_pid = inner_id(status, pid);
+	process.inner_pid = read_inner_id(pid, "status", pid);
+	if (process.inner_pid < 0)
+		return -ESRCH;
 	*ret_proc = process;
 	return 0;
 }
@@ -224,14 +244,6 @@ bool rp_proc_is_apart(const struct rp_proc *process)
 	return process->inner_pid != process->pid || own_root.st_dev != its_root.st_dev ||
 	       own_root.st_ino != its_root.st_ino || its_length != own_length ||
 	       (own_length > 0 && memcmp(own, its, (size_t)own_length));
-}
-
-static FILE *open_proc(pid_t pid, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return fopen(path, "re");
 }
 
 int rp_proc_directory(pid_t pid, char **ret_directory)
