@@ -146,3 +146,26 @@ Test(machine_clock, a_step_of_the_time_of_day_leaves_durations_and_shows_in_the_
 	cr_expect_eq(rp_machine_clock_convert(&from, &to, 60 * SECOND), 1065 * SECOND);
 	cr_expect_eq(rp_machine_clock_convert(&from, &to, 0), 1005 * SECOND);
 }
+
+/* A sanitizer reports each overflow. */
+Test(machine_clock, readings_of_a_damaged_trace_overflow_nothing)
+{
+	static const int64_t utcs[] = { INT64_MIN, -1, 1, INT64_MAX };
+	static const uint64_t times[] = { 1, INT64_MAX, UINT64_MAX };
+	struct rp_machine_clock other = { .ns = UINT64_MAX, .utc_ns = INT64_MIN, .drift = 1e-4 };
+
+	for (size_t i = 0; i < 4 * 4 * 3; i++) {
+		const struct rp_clock_reading readings[] = {
+			{ .monotonic_ns = 1000, .utc_ns = utcs[i % 4] },
+			{ .monotonic_ns = times[i / 16], .utc_ns = utcs[i / 4 % 4],
+			  .uncertainty_ns = UINT64_MAX },
+		};
+		struct rp_machine_clock clock = rp_machine_clock_find(readings, 2);
+
+		for (size_t j = 0; j < 3; j++) {
+			(void)rp_machine_clock_convert(&clock, &other, times[j]);
+			(void)rp_machine_clock_convert(&other, &clock, times[j]);
+		}
+		cr_expect_eq(rp_machine_clock_convert(&clock, &clock, clock.ns), clock.ns);
+	}
+}

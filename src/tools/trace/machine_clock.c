@@ -7,8 +7,13 @@
 /* Two readings closer than this do not show a drift. */
 #define SPAN_MIN_NS 10000000000ull
 
+/* A damaged trace may state any readings. Numbers of 64 bits therefore wrap, and others end here. */
 static int64_t round_ns(double ns)
 {
+	if (ns >= 0x1p63)
+		return INT64_MAX;
+	if (ns < -0x1p63)
+		return INT64_MIN;
 	return (int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
 }
 
@@ -20,8 +25,9 @@ static double size_of(double value)
 /* The distance of CLOCK_REALTIME from the first reading, beyond what CLOCK_MONOTONIC advanced. */
 static double excess(const struct rp_clock_reading *readings, size_t at)
 {
-	return (double)(readings[at].utc_ns - readings[0].utc_ns -
-			(int64_t)(readings[at].monotonic_ns - readings[0].monotonic_ns));
+	const uint64_t utc_ns = (uint64_t)readings[at].utc_ns - (uint64_t)readings[0].utc_ns;
+
+	return (double)(int64_t)(utc_ns - (readings[at].monotonic_ns - readings[0].monotonic_ns));
 }
 
 static double find_drift(const struct rp_clock_reading *readings, size_t count,
@@ -61,11 +67,12 @@ struct rp_machine_clock rp_machine_clock_find(const struct rp_clock_reading *rea
 		line.drift = 0;
 	}
 	line.ns = readings[0].monotonic_ns + (uint64_t)round_ns(at);
-	line.utc_ns = readings[0].utc_ns + round_ns(at) + round_ns(mean);
+	line.utc_ns = (int64_t)((uint64_t)readings[0].utc_ns + (uint64_t)round_ns(at) +
+				(uint64_t)round_ns(mean));
 	for (size_t i = 0; i < count; i++) {
 		double t = (double)(int64_t)(readings[i].monotonic_ns - line.ns);
-		double distance = size_of((double)(readings[i].utc_ns - line.utc_ns) - t -
-				       t * line.drift);
+		int64_t utc_ns = (int64_t)((uint64_t)readings[i].utc_ns - (uint64_t)line.utc_ns);
+		double distance = size_of((double)utc_ns - t - t * line.drift);
 		uint64_t residual = (uint64_t)round_ns(distance) + readings[i].uncertainty_ns;
 
 		if (residual > line.residual_ns)
@@ -77,9 +84,11 @@ struct rp_machine_clock rp_machine_clock_find(const struct rp_clock_reading *rea
 uint64_t rp_machine_clock_convert(const struct rp_machine_clock *from,
 				  const struct rp_machine_clock *to, uint64_t ns)
 {
-	const int64_t since = (int64_t)(ns - from->ns);
-	const int64_t utc = from->utc_ns + since + round_ns((double)since * from->drift);
-	const int64_t ahead = utc - to->utc_ns;
+	const uint64_t since = ns - from->ns;
+	const uint64_t utc = (uint64_t)from->utc_ns + since +
+			     (uint64_t)round_ns((double)(int64_t)since * from->drift);
+	const uint64_t ahead = utc - (uint64_t)to->utc_ns;
 
-	return to->ns + (uint64_t)(ahead - round_ns((double)ahead * to->drift / (1 + to->drift)));
+	return to->ns + ahead -
+	       (uint64_t)round_ns((double)(int64_t)ahead * to->drift / (1 + to->drift));
 }

@@ -17,7 +17,7 @@
 #define HEADER_UNCERTAINTY_NS 1000000u
 
 /* Clocks of one machine, which the traces do not name, are closer than this. */
-#define SAME_CLOCK_NS 1000000000
+#define SAME_CLOCK_NS 1000000000u
 
 enum scan_kind { OTHER = 1, DESCRIPTION, CLOCK, PROCESS_INFO, PROCESSES };
 
@@ -125,10 +125,11 @@ void rp_trace_scan_fini(struct rp_trace_scan *scan)
 
 bool rp_trace_scan_is_same_boot(const struct rp_trace_scan *a, const struct rp_trace_scan *b)
 {
-	int64_t apart;
+	uint64_t ahead;
 
 	if (*a->boot_id && *b->boot_id)
 		return !strcmp(a->boot_id, b->boot_id);
-	apart = a->clock.utc_ns - b->clock.utc_ns - (int64_t)(a->clock.ns - b->clock.ns);
-	return apart > -SAME_CLOCK_NS && apart < SAME_CLOCK_NS;
+	ahead = (uint64_t)a->clock.utc_ns - (uint64_t)b->clock.utc_ns -
+		(a->clock.ns - b->clock.ns);
+	return ahead + SAME_CLOCK_NS - 1 < 2 * SAME_CLOCK_NS - 1;
 }
