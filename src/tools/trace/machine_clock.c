@@ -7,7 +7,7 @@
 /* Two readings closer than this do not show a drift. */
 #define SPAN_MIN_NS 10000000000ull
 
-/* A damaged trace may state any readings. Numbers of 64 bits therefore wrap, and others end here. */
+/* A damaged trace may state any readings, so numbers of 64 bits wrap, and others are limited here. */
 static int64_t round_ns(double ns)
 {
 	if (ns >= 0x1p63)
