@@ -121,6 +121,17 @@ class Version6(ToolTest):
         self.assertEqual([row["process_id"] for row in self.events(trace.events(event(number=1)))],
                          [77, 81])
 
+    def test_labels_replace_the_values_of_each_type(self):
+        trace = begin().define(2, "Shop", "Paid", 6, (), b"\x08\3")
+        trace.labels(1, [[(9, b"\2")]])
+        rows = [event(id=kind, labels=label, ns=at) for at, (kind, label) in
+                enumerate(((1, 1), (1, 1), (2, 1), (2, 1), (2, 0), (1, 0)))]
+        path = self.write("t", trace.events(*rows).end())
+        for level, times in ((2, [0, 1, 2, 3]), (3, [4]), (0, [5])):
+            lines = self.run_tool("report", path, "events", "--format=json", "--where",
+                                  f"level == {level}")[0].splitlines()
+            self.assertEqual([json.loads(line)["time_ns"] for line in lines], times)
+
     def test_stacks_and_labels_end_with_a_sequence_point(self):
         trace = begin().stacks(1, [[1, 2]]).labels(1, [[(1, GUID)]])
         trace.events(event(stack=1, labels=1)).point([(9, 1)])

@@ -7,7 +7,7 @@
 /* Two readings closer than this do not show a drift. */
 #define SPAN_MIN_NS 10000000000ull
 
-/* A damaged trace may state any readings, so numbers of 64 bits wrap, and others are limited here. */
+/* A damaged trace may state any readings: numbers of 64 bits wrap, and others are limited. */
 static int64_t round_ns(double ns)
 {
 	if (ns >= 0x1p63)
