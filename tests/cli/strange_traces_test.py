@@ -117,6 +117,25 @@ def invalid_text():
     return one_request(trace, half)
 
 
+def programs_of_perf(mappings=60_000, programs=400):
+    """A perf.data of processes that inherit many mappings and then execute another program."""
+    def record(kind, payload, misc=0):
+        payload += bytes(-len(payload) % 8)
+        return struct.pack("<IHH", kind, misc, 8 + len(payload)) + payload
+
+    # A software event with the sample type IP | TID | TIME, and no ids.
+    events = struct.pack("<IIQQQQQ", 1, 64, 0, 1000, 7, 0, 0).ljust(64, b"\0") + bytes(16)
+    data = bytearray()
+    for i in range(1, mappings + 1):
+        data += record(1, struct.pack("<IIQQQ", 1, 1, 4096 * i, 4096, 0) + b"/a\0")
+    for pid in range(100, 100 + programs):
+        data += record(7, struct.pack("<IIIIQ", pid, 1, pid, 1, 0))
+        data += record(3, struct.pack("<II", pid, pid) + b"x\0", 1 << 13)
+    header = struct.pack("<8s8Q", b"PERFILE2", 104, len(events), 104, len(events),
+                         104 + len(events), len(data), 0, 0)
+    return header.ljust(104, b"\0") + events + data
+
+
 TRACES = (from_the_future, backwards, circle, endless_spans, many_threads, one_event, huge_strings,
           invalid_text)
 
@@ -174,6 +193,14 @@ class StrangeTraces(ToolTest):
                 with self.subTest(trace=make.__name__, arguments=arguments):
                     failed.append(self.run_limited(arguments, is_json, "out"))
             self.assertLess(sum(failed), len(failed), make.__name__)
+
+    def test_mappings_of_replaced_programs_use_no_memory(self):
+        process = self.start("report", self.write("p", programs_of_perf()))
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        if not SANITIZED:
+            self.assertLess(usage.ru_maxrss, 200_000)  # kilobytes
 
     def test_each_command_refuses_a_format_of_a_later_version_with_a_message(self):
         later = nettrace6.Trace().end()

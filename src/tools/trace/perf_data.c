@@ -102,6 +102,15 @@ static bool take_text(struct rp_cursor *cursor, const char **ret_text)
 	       memchr(cursor->at, '\0', (size_t)(cursor->end - cursor->at));
 }
 
+/* Forget the mappings of a program that the process no longer runs. */
+static void drop_mappings(struct rp_perf_copy *copy, struct rp_perf_process *process)
+{
+	copy->mapping_count -= process->count;
+	free(process->mappings);
+	process->mappings = NULL;
+	process->count = process->capacity = 0;
+}
+
 static int take_name(struct rp_perf_copy *copy, struct rp_cursor *cursor, uint16_t misc)
 {
 	struct rp_perf_process *process;
@@ -115,10 +124,8 @@ static int take_name(struct rp_perf_copy *copy, struct rp_cursor *cursor, uint16
 	if (!process)
 		return -ENOMEM;
 	/* Another program has other mappings. */
-	if (misc & PERF_RECORD_MISC_COMM_EXEC) {
-		copy->mapping_count -= process->count;
-		process->count = 0;
-	}
+	if (misc & PERF_RECORD_MISC_COMM_EXEC)
+		drop_mappings(copy, process);
 	process->is_put &= strncmp(process->name, name, sizeof(process->name) - 1) == 0;
 	snprintf(process->name, sizeof(process->name), "%s", name);
 	return 0;
@@ -200,8 +207,7 @@ static int take_fork(struct rp_perf_copy *copy, struct rp_cursor *cursor)
 	parent = rp_perf_get_process(copy, parent_pid);
 	if (!child || !parent)
 		return -ENOMEM;
-	copy->mapping_count -= child->count;
-	child->count = 0;
+	drop_mappings(copy, child);
 	child->is_put = false;
 	memcpy(child->name, parent->name, sizeof(child->name));
 	added = parent->count ? reserve(copy, child, parent->count) : NULL;
