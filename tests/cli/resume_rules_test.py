@@ -95,6 +95,11 @@ class Rules(unittest.TestCase):
         trace.put(2, first=1).damaged(REMOVE).put(2).damaged(THREAD).put(3)
         self.assertEqual(self.threads_of(trace), [11, 11, 21, 21, 21, 21])
 
+    def test_threads_are_forgotten_if_the_stream_used_an_index_again_before(self):
+        trace = Trace().put(2).remove((1, 0)).threads({"index": 1, "thread": 21})
+        trace.put(2).missing().put(3)
+        self.assertEqual(self.threads_of(trace), [11, 11, 21, 21])
+
     def test_numbers_that_begin_again_are_those_of_another_thread(self):
         trace = Trace().put(5).missing().put(2, first=1).put(9, first=3)
         self.assertEqual(self.threads_of(trace), [11] * 5)
