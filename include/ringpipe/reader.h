@@ -206,7 +206,7 @@ RP_PUBLIC int rp_reader_open_explained(int fd, struct rp_reader **ret_reader, ch
 RP_PUBLIC int rp_reader_open_memory(const void *bytes, size_t size, struct rp_reader **ret_reader);
 
 /*
- * Close the reader and free its memory. Its types are invalid afterwards. NULL is allowed.
+ * Close the reader and free its memory, the types of its events included. NULL is allowed.
  *
  * Context: any thread.
  */

@@ -359,8 +359,8 @@ public:
 	}
 
 	/*
-	 * Continue after damage, as rp_reader_resume_after_damage() does. Call it before begin().
-	 * It throws if an event was read.
+	 * Continue after damage, as rp_reader_resume_after_damage() does. Call this function before
+	 * begin(): after the first event, the function throws std::system_error.
 	 */
 	void resume_after_damage()
 	{
@@ -402,7 +402,7 @@ public:
 		return stats;
 	}
 
-	/* The reader for the functions of <ringpipe/reader.h>. This object still closes it. */
+	/* The reader for the functions of <ringpipe/reader.h>, which this object still owns. */
 	rp_reader *handle() const noexcept { return reader_; }
 
 private:

@@ -141,7 +141,7 @@ bool rp_block_check_cut(const struct rp_block_check *check, struct rp_cursor c)
 	return true;
 }
 
-/* Describe the types of a block in a table of their own, which shows what is wrong with them. */
+/* Describe the types of a block in a table that is used for nothing else, to find errors. */
 static int describe_v4(struct rp_type_table *types, struct rp_cursor *c)
 {
 	struct rp_wire_layout layout = { .has_labels = false };

@@ -18,7 +18,7 @@ struct rp_block_check {
 	bool has_extensions;		/* V6: a later minor version, with attributes of its own */
 	uint32_t pointer_bytes;
 	uint64_t checked_bytes;		/* as a measure of the time taken */
-	/* Return which id of an event is unknown, or NULL. No function: do not check. */
+	/* Return which id of an event is unknown, or NULL. NULL instead: do not check the ids. */
 	const char *(*find_unknown)(const void *data, const struct rp_wire_event *event);
 	const void *data;		/* argument of the function */
 	/* Most writers state the exact times of a block's events, some an interval around them. */
@@ -26,7 +26,7 @@ struct rp_block_check {
 	bool has_loose_times;		/* the writer is one of the others */
 };
 
-/* How sure it is that bytes which pass the checks are a block of this stream. */
+/* How certain bytes that pass the checks are a block of this stream. */
 enum rp_block_proof {
 	RP_BLOCK_PLAUSIBLE,	/* other bytes may pass by chance */
 	RP_BLOCK_LIKELY,	/* events that end where the block ends */
@@ -36,8 +36,8 @@ enum rp_block_proof {
 /*
  * Check a block.
  *
- * Return: NULL if it has no contradiction, with `ret_proof` set; otherwise what is wrong with it,
- * for rp_reader_damage.
+ * Return: NULL, with `ret_proof` set, if the block has no contradiction; otherwise what is wrong
+ * with the block, for rp_reader_damage.
  */
 const char *rp_block_check(struct rp_block_check *check, enum rp_block_kind kind,
 			   struct rp_cursor content, enum rp_block_proof *ret_proof);

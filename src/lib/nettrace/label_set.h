@@ -37,7 +37,10 @@ int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity
 int rp_label_set_intern_list(struct rp_label_set *set, const uint8_t *bytes, size_t size,
 			     uint32_t *ret_id);
 
-/* True: close the block before the next list, which is a copied one of `bytes`, or has ids. */
+/*
+ * Whether the block must be closed before the next list.
+ * @bytes: of that list, if it is a copy; otherwise 0.
+ */
 bool rp_label_set_full(const struct rp_label_set *set, size_t bytes);
 
 /* The block was written: begin the next one. Its ids continue, or start at 1 if `from_one`. */

@@ -401,8 +401,8 @@ static int take_event(struct rp_reader *reader)
 }
 
 /*
- * Return: 1 with an event; 0: the block is at its end. It is not part of next_of_stream(), whose
- * common path needs fewer registers then.
+ * Return: 1 with an event; 0: the block is at its end. The function is separate so that the common
+ * path of next_of_stream() needs fewer registers.
  */
 __attribute__((noinline))
 static int next_of_block(struct rp_reader *reader)

@@ -96,7 +96,7 @@ bool rp_reader_are_rows_right(struct rp_reader *reader)
 	    capture->declared >= resume->suspect_gap)
 		return false;
 	resume->suspect_gap = 0;
-	/* The gap in the numbers has them too. */
+	/* The gap in the numbers counts the same events again. */
 	resume->lost_events -= resume->suspect_lost;
 	return true;
 }
@@ -133,7 +133,7 @@ void rp_reader_lose_event(struct rp_reader *reader, uint64_t at, const char *rea
 	reader->sequence = NULL;
 }
 
-/* Rows of a Thread block. */
+/* Check the rows of a Thread block. */
 static const char *check_threads(struct rp_reader *reader, struct rp_cursor c)
 {
 	const char *reason = NULL;
@@ -204,8 +204,8 @@ static const char *check_types_v6(struct rp_reader *reader, struct rp_cursor c)
 }
 
 /*
- * Stacks or label lists. Writers number them from 1 after a sequence point, or continue their
- * numbers. If a writer was seen twice to leave ids out, it is another kind of writer.
+ * Check the ids of stacks or label lists. Writers number them from 1 after a sequence point, or
+ * continue their numbers. A writer that left ids out GAPS_MAX times may do so again.
  */
 static const char *check_ids(struct rp_reader *reader, struct rp_cursor c,
 			     const struct rp_point_index *index, struct rp_id_order *order)
@@ -225,14 +225,14 @@ static const char *check_ids(struct rp_reader *reader, struct rp_cursor c,
 		order->last = first + count - 1;
 		return NULL;
 	}
-	/* Which of the two declarations is right is unknown. */
+	/* The reader cannot know which of the two declarations is right. */
 	rp_point_index_clear(&reader->frames);
 	rp_label_lists_clear(&reader->labels);
 	order->ignores = true;
 	return "ids of another order";
 }
 
-/* Threads whose last numbers a block states. */
+/* Check that the threads whose last numbers a block states are known. */
 static const char *check_numbers(struct rp_reader *reader, struct rp_cursor c)
 {
 	uint64_t index;

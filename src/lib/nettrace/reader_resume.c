@@ -5,7 +5,7 @@
  * The format has no checksums. A block is accepted only if its size leads to the header of the next
  * block, its content has no contradiction, and its events have the times that the block states. A
  * search accepts a place only if a chain of such blocks leads from there to events or to the end of
- * the stream: random bytes, or the inside of a payload, seldom look like one block, but not like
+ * the stream: random bytes, or a part of a payload, may look like one block, but hardly like
  * several.
  */
 #include "nettrace/reader_parts.h"
@@ -17,12 +17,12 @@
 
 /* Blocks of V4 that are larger are refused; see reader_v4.c. */
 #define BLOCK_MAX (64u << 20)
-/* A search for the next block looks no further ahead of a place than this. */
+/* A search for the next block reads at most this much after a place. */
 #define CHAIN_BYTES_MAX (32u << 20)
-/* It gives up after it checked this much, and SKIPPED_FACTOR times what it skipped. */
+/* A search gives up after it checked this much, plus SKIPPED_FACTOR times what it skipped. */
 #define CHECKED_MAX (256u << 20)
 #define SKIPPED_FACTOR 64u
-/* Bytes that are skipped at once, so that they leave the memory. */
+/* The source can free bytes that are skipped. A search skips so many in one step. */
 #define SKIP_BYTES (256u << 10)
 #define RANGES_MAX 1024u
 
@@ -190,7 +190,7 @@ static bool is_next_v4(struct rp_reader *reader, size_t at)
 	return tag == RP_TAG_BEGIN || tag == RP_TAG_NULL;
 }
 
-/* Find a block whose padding is by the offset plus `shift`. */
+/* Find a block whose padding depends on the offset plus `shift`. */
 static int find_padded_v4(struct rp_reader *reader, size_t at, size_t header, unsigned int shift,
 			  struct found_block *found)
 {
@@ -252,7 +252,7 @@ static int find_v4(struct rp_reader *reader, size_t at, struct found_block *foun
 		found->reason = "no block";
 		return 0;
 	}
-	/* The shift of the previous block comes first. It changes only where bytes are missing. */
+	/* Try the shift of the previous block first: only missing bytes change the shift. */
 	for (unsigned int i = 0; i < 4; i++) {
 		ret = find_padded_v4(reader, at, header, (reader->resume.shift + i) & 3, found);
 		if (ret < 0)
@@ -306,7 +306,7 @@ static int is_readable_at(struct rp_reader *reader, size_t at)
 	return proof >= RP_BLOCK_PROVEN;
 }
 
-/* Whether a search has to look closer at a place, of which 4 bytes are present. */
+/* Whether a search has to check a place, whose first 4 bytes are present. */
 static bool is_candidate(const struct rp_reader *reader, size_t at)
 {
 	const uint8_t *bytes = bytes_at(reader, at);
@@ -368,7 +368,7 @@ static int search(struct rp_reader *reader, bool keeps, uint64_t *ret_skipped)
 	return ret;
 }
 
-/* Skip a block which is damaged inside. Its header and its size are right. */
+/* Skip a block whose content is damaged, while its header and its size are right. */
 static void skip_block(struct rp_reader *reader, size_t bytes, enum rp_damage_scope scope,
 		       const char *reason)
 {
@@ -391,7 +391,7 @@ static int skip_part(struct rp_reader *reader, const char *reason)
 	return ret;
 }
 
-/* Whether the bytes of a block of events, which the stream cuts, may be right. */
+/* Whether the bytes of a block of events may be right although the stream ends in the block. */
 static bool is_cut_right(struct rp_reader *reader, const struct found_block *found)
 {
 	const size_t left = reader->source.end - reader->source.start;
@@ -401,7 +401,7 @@ static bool is_cut_right(struct rp_reader *reader, const struct found_block *fou
 
 	if (found->kind != RP_BLOCK_EVENT || found->bytes <= left || found->header >= left)
 		return true;
-	/* With the end of a stream of V4 at its end, bytes are missing before that. */
+	/* If a whole stream of V4 ends like this, bytes inside the block are missing. */
 	if (!reader->layout.has_labels && end[-1] == RP_TAG_NULL && end[-2] == RP_TAG_END)
 		return false;
 	check->find_unknown = rp_reader_find_unknown;
@@ -455,7 +455,10 @@ static int handle_end(struct rp_reader *reader, const struct found_block *found)
 	return 1;
 }
 
-/* Whether the stream has blocks of a later version: a damaged version would be the only one. */
+/*
+ * Whether the stream has blocks of a later version. If the version of one block is damaged, the
+ * next block has another version.
+ */
 static bool is_later(struct rp_reader *reader, const struct found_block *found)
 {
 	struct found_block next;
@@ -490,8 +493,8 @@ static int handle_damage(struct rp_reader *reader, const struct found_block *fou
 
 /*
  * The times of a block are not exact, and no exact times were seen so far. Find out from the next
- * block of events whether the writer states no exact times. Return: 1; 0: it does; -EAGAIN: that
- * block has yet to arrive; other -errno.
+ * block of events whether the writer states no exact times. Return: 1: no exact times; 0: exact
+ * times; -EAGAIN: that block has yet to arrive; other -errno.
  */
 static int has_loose_times(struct rp_reader *reader, size_t at)
 {
@@ -513,7 +516,7 @@ static int has_loose_times(struct rp_reader *reader, size_t at)
 	return check->has_loose_times;
 }
 
-/* Whether the next block, if it is present, has to show what the times of this one mean. */
+/* Whether the meaning of a block's times depends on the next block, which is present. */
 static bool has_inexact_times(const struct rp_reader *reader, const struct found_block *found)
 {
 	const struct rp_block_check *check = &reader->resume.check;
@@ -531,7 +534,7 @@ static int find_block(struct rp_reader *reader)
 	const char *reason;
 	int ret;
 
-	/* After damage, events with unknown ids are expected: they alone are dropped. */
+	/* After damage, unknown ids are expected: only the events that have them are dropped. */
 	check->find_unknown = reader->resume.missed_declarations ? NULL : rp_reader_find_unknown;
 	ret = find_at(reader, 0, &found);
 	check->find_unknown = NULL;

@@ -36,7 +36,7 @@ struct rp_reader_resume {
 	uint64_t range_count, damaged_bytes;
 	uint64_t lost_events;
 
-	/* The reader does not know what a damaged part contained. These parts may be missing: */
+	/* The reader may have missed these in a damaged part of the stream: */
 	bool missed_declarations;	/* definitions, threads, removals or sequence points */
 	struct rp_id_order stack_ids, label_ids;
 	bool flushed_types;		/* V6: a sequence point of the stream removed all types */
@@ -62,13 +62,13 @@ void rp_reader_add_damage(struct rp_reader *reader, uint64_t offset, uint64_t by
 
 /*
  * Forget what a damaged part of the stream may have changed.
- * @bytes: of the part.
+ * @bytes: the size of that part.
  */
 void rp_reader_note_missed(struct rp_reader *reader, enum rp_damage_scope scope, uint64_t bytes);
 
 /*
- * Check that the damaged block of events before this event was no more than that: it had space for
- * the events whose numbers are missing.
+ * Check that the damaged part before this event was a block of events and nothing else: the block
+ * had space for all events whose numbers are missing.
  * @last: the number of the last event of the same capture thread before the damage.
  */
 void rp_reader_check_missed(struct rp_reader *reader, uint32_t last);
@@ -85,7 +85,7 @@ const char *rp_reader_check_declared(struct rp_reader *reader, enum rp_block_kin
 /* Count an event whose type, thread or label list is unknown because of damage. */
 void rp_reader_lose_event(struct rp_reader *reader, uint64_t at, const char *reason);
 
-/* Return whether the type, a thread or the label list of an event is unknown, as a reason; NULL. */
+/* Return what is unknown of an event: its type, a thread or its label list; NULL: nothing. */
 const char *rp_reader_find_unknown(const void *reader, const struct rp_wire_event *event);
 
 /*

@@ -5,7 +5,7 @@
  * fallback lock). The synchronize operation is a membarrier (or the wait for that lock).
  *
  *	start	fill the slot; membarrier; set bits in enable words
- *	stop	clear the bits; NULL the rings; membarrier; wait until no lock is held; free
+ *	stop	clear the bits; NULL the rings; membarrier; wait for each held lock; free
  *
  * The membarrier of a stop is the one in the first pass of the drain thread that finds the session
  * finishing. Nothing before that pass relies on the writers having left their sections.

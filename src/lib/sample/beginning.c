@@ -28,8 +28,8 @@ void rp_beginning_mark(void)
 /*
  * Write the initial samples of a sleeping thread: one with its stack, and an empty one that ends
  * it. The function sends the thread no signal, because a signal would interrupt a system call that
- * cannot be restarted. It reads the instruction and stack pointers from /proc, and the stack in
- * place.
+ * cannot be restarted. The function reads the instruction and stack pointers from /proc, and the
+ * stack in place.
  *
  * Return: true if both samples were written, or if /proc does not show the pointers, and then none
  * is written; false, with nothing written, if the thread ran meanwhile.

@@ -182,7 +182,7 @@ static bool lttng_daemon_listens(void)
 	return access(path, F_OK) == 0;
 }
 
-/* Its constructor starts threads, so a child loads it. */
+/* The constructor of LTTng-UST starts threads, so a child process loads the library. */
 static bool lttng_loads(void)
 {
 	pid_t child = fork();

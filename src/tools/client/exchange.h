@@ -29,7 +29,10 @@ struct rp_exchange {
 /* Prepare the exchange; nothing is sent yet. Return: 0; -ENAMETOOLONG; -errno of socket(2). */
 int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *target,
 		      const struct rp_message_buffer *request);
-/* Closes and frees. It may be called twice, and after rp_exchange_begin() failed. */
+/*
+ * Close the connection and free the reply. The function may be called twice, and also after
+ * rp_exchange_begin() failed.
+ */
 void rp_exchange_end(struct rp_exchange *exchange);
 
 /*

@@ -141,10 +141,10 @@ static int examine(const char *directory, const char *name, struct rp_target *re
 }
 
 /*
- * Finds the socket in the process's own folder, by the pid that the process itself sees. Its time
- * namespace may differ too, and then the start time in the name is different from the one seen
- * here: the function takes the newest, as .NET's tools do. The listener is checked before anything
- * is sent. Return: the path, for free(), or NULL.
+ * Finds the socket in the folder of the process, by the pid that the process itself sees. In
+ * another time namespace, the start time in the socket's name differs from the one that this
+ * process reads. The function then takes the newest socket, as .NET's tools do. The caller checks
+ * who listens before it sends anything. Return: the path, for free(), or NULL.
  */
 static char *find_socket(const char *directory, const struct rp_proc *process,
 			 bool is_async)

@@ -4,8 +4,9 @@
  *
  *	provider == "Shop-Orders" and total > 100
  *
- * EXPRESSIONS in ringpipe(1) describes it. The text becomes a program once. Its evaluation
- * allocates nothing, and it decides what depends on the event's type alone only once for each type.
+ * EXPRESSIONS in ringpipe(1) describes the language. The text is compiled to a program once. The
+ * evaluation of the program allocates nothing. What depends on the type of an event alone is
+ * decided once for each type.
  */
 #ifndef RP_TOOL_EXPRESSION_H
 #define RP_TOOL_EXPRESSION_H

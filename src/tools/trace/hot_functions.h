@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the functions in which processes spend processor time. It counts the samples of a trace,
- * which are events `cpu` of the provider Universal.Events. The file trace_symbols.h describes how
+ * Find the functions in which processes spend processor time. The samples of a
+ * trace are events `cpu` of the provider Universal.Events. The file trace_symbols.h describes how
  * processes and functions get their names.
  *
  * A sample counts for the innermost function in user space of its stack, even if the thread was in

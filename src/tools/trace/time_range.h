@@ -13,7 +13,7 @@
  * Make a reader, which has returned no event yet, return only the events of the options' times, and
  * those that describe others. A regular file is read by its index, which is built if necessary.
  * Without either option, the function does nothing, except that it uses an index that is there for
- * the expression. It prints the cause of a failure.
+ * the expression. After a failure, the function prints the cause.
  * @command: for messages.
  * @where: blocks may be skipped if they have no event that fulfils it; NULL: none.
  * @path: of the input.

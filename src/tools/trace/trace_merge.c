@@ -2,9 +2,9 @@
 /*
  * Each source has a reader, and all events go through one encoder. The encoder gives the events new
  * sequence numbers, of each thread in version 4 and of the stream in version 6, because two
- * processes may use the same thread id. It adds up the losses. Definitions are encoded again, and
- * payloads are copied. Where whole recordings are merged, trace_merge_rename.c changes ids, names
- * and times in the payloads that describe processes and clocks.
+ * processes may use the same thread id. The encoder adds up the losses. Definitions are encoded
+ * again, and payloads are copied. Where whole recordings are merged, trace_merge_rename.c changes
+ * ids, names and times in the payloads that describe processes and clocks.
  */
 #include "tools/trace/trace_merge_parts.h"
 
@@ -96,8 +96,8 @@ static const struct rp_guid *guid_or_null(const struct rp_guid *guid)
 }
 
 /*
- * Whether events of the type describe the process. They come at the end of a stream, with the time
- * of the last event before.
+ * Whether events of the type describe the process. Such events come at the end of a stream and have
+ * the time of the last event before them.
  */
 static bool is_description(const struct rp_reader_type *type)
 {
