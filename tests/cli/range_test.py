@@ -202,6 +202,28 @@ class RangeTest(ToolTest):
         path, expected = self.make("4")
         self.assertEqual(self.events(path, *options), expected.between(1_000_000, 1_100_000))
 
+    def test_an_index_of_an_earlier_content_is_not_used(self):
+        data, wanted = self.traces["4"][0], self.traces["4"][1].between(1_000_000, 1_100_000)
+        options = "--from", "1ms", "--to", "1100us"
+        for damaged, later_ns in ((len(data) // 2, 1), (len(data) - (32 << 10), 0)):
+            path = self.write("shop.nettrace", data)
+            time_ns = os.stat(path).st_mtime_ns
+            self.assertEqual(self.events(path, *options), wanted)
+            self.write("shop.nettrace", data[:damaged] + b"\xff" * 200 + data[damaged + 200:])
+            os.utime(path, ns=(time_ns, time_ns + later_ns))
+            self.assertEqual(self.events(path, *options, status=1), wanted)
+
+    def test_points_that_remove_only_types_are_read(self):
+        trace = v6.Trace().threads({"index": 1, "thread": 500})
+        for block in range(3):
+            trace.define(1, "Shop", f"sold_{block}", 1 + block, (("n", v6.U64), ("pad", v6.U64)))
+            trace.stacks(1, [[5]])
+            trace.events({"id": 1, "number": 1 + block, "thread": 1, "capture": 1, "stack": 1,
+                          "ns": block * 1_000_000, "payload": struct.pack("<QQ", block, 0)})
+            trace.point([(1, 1 + block)], block * 1_000_000, v6.FLUSH_METADATA)
+        rows = self.events(self.write("shop.nettrace", trace.end()), "--from", "2ms")
+        self.assertEqual([row[:2] for row in rows], [("sold_2", 2)])
+
     def test_an_index_that_cannot_be_stored_is_used_from_memory(self):
         path, expected = self.make("4")
         os.mkdir(path + ".rpidx")
