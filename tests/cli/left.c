@@ -5,8 +5,8 @@
  * `left too-big`: three more events are too large, and lost. `left busy`: three more find every
  * fallback lock held. `left damaged`: threads that end abandon three more. `left define`: two more
  * kinds are defined, the first while no file may grow, and seven events of each are written.
- * `left traced`: three more belong to a request of another service, and three to an activity that
- * the process began itself.
+ * `left traced`: the output gets the hundred, three more belong to a request of another service,
+ * and three to an activity that the process began itself.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -186,8 +186,10 @@ int main(int argc, char **argv)
 		write_damaged();
 	if (argc > 1 && strcmp(argv[1], "define") == 0)
 		define_with_limit();
-	if (argc > 1 && strcmp(argv[1], "traced") == 0)
+	if (argc > 1 && strcmp(argv[1], "traced") == 0) {
+		(void)rp_sessions_flush(-1);
 		write_traced();
+	}
 	puts("written");
 	fflush(stdout);
 	return getchar() == EOF;

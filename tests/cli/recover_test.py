@@ -135,9 +135,7 @@ class Recover(ToolTest):
         self.assertNotIn("Test-Dynamic/undefined", kinds)
         self.assertTrue(out.startswith(f"r.nettrace: {EVENTS + 7} events, "), out)
 
-    @unittest.skipUnless(VERSION == "6", "version 4 has no trace ids")
-    def test_recovered_events_keep_the_ids_of_their_traces(self):
-        self.record()
+    def check_traced(self):
         self.run_tool("recover", self.leave("traced"), "-o", "r.nettrace")
         out, _ = self.run_tool("report", "r.nettrace", "events", "--format=json")
         rows = [row for row in map(json.loads, out.splitlines()) if row["event"] == "mark"]
@@ -149,6 +147,15 @@ class Recover(ToolTest):
                          [("4bf92f3577b34da6a3ce929d0e0e4736", span)] * 3)
         self.assertEqual(ids[:EVENTS] + ids[EVENTS + 3:], [(None, None)] * (EVENTS + 3))
         self.assertTrue(all(row["activity"] for row in rows[EVENTS:]))
+
+    @unittest.skipUnless(VERSION == "6", "version 4 has no trace ids")
+    def test_recovered_events_keep_the_ids_of_their_traces(self):
+        self.record()
+        self.check_traced()
+
+    @unittest.skipUnless(VERSION == "6", "version 4 has no trace ids")
+    def test_events_after_the_output_keep_the_ids_of_their_traces(self):
+        self.check_traced()
 
     def record_of_losses(self):
         """Return how many records the session has committed, and the losses of the last one that no
