@@ -165,17 +165,16 @@ void rp_recorder_destroy(struct rp_recorder *recorder)
 }
 
 /*
- * A busy machine may fill the ring faster than a drain empties it, so a full queue ends the drain.
- * The kernel then counts what finds no space in the ring. Return: 0; 1: the queue is full; -ENOMEM.
+ * A busy machine may fill the ring as fast as a drain empties it. The ring has the records in the
+ * order in which the kernel stored them. A record that ended after the drain began comes after all
+ * records that the ring had then, so it ends the drain. Return: 0; 1: the drain ends; -ENOMEM.
  */
 static int queue_wait(void *user, const struct rp_wait_record *record)
 {
 	struct rp_recorder *recorder = user;
 	const int ret = rp_wait_queue_add(&recorder->wait_queue, record);
 
-	if (ret < 0 || recorder->is_ending)
-		return ret;
-	return recorder->wait_queue.bytes >= recorder->queue_bytes_max;
+	return ret < 0 ? ret : record->time_ns >= recorder->drain_end_ns;
 }
 
 /*
@@ -217,7 +216,6 @@ static int start_waits(struct rp_recorder *recorder)
 
 	if (options.without_waits && !options.groups)
 		return 0;
-	recorder->queue_bytes_max = options.ring_bytes;
 	ret = rp_waits_start(&options, queue_wait, recorder, &recorder->waits);
 	return ret == 0 || ret == -ENOMEM ? ret : start_switch_waits(recorder, &options, ret);
 }
@@ -416,11 +414,18 @@ static int name_functions(struct rp_recorder *recorder)
 	return ret;
 }
 
-static int drain(struct rp_recorder *recorder, uint64_t limit_ns)
+/*
+ * Put the records before `limit_ns` into the trace. The drain takes all records that the rings had
+ * at `drain_end_ns`. This time is after the limit, so later drains find no record before the limit.
+ */
+static int drain(struct rp_recorder *recorder, uint64_t limit_ns, uint64_t drain_end_ns)
 {
-	int ret = recorder->waits ? rp_waits_drain(recorder->waits) : 0;
+	int ret = 0;
 
-	if (ret == 0 && recorder->switch_waits)
+	recorder->drain_end_ns = drain_end_ns;
+	if (recorder->waits)
+		ret = rp_waits_drain(recorder->waits);
+	else if (recorder->switch_waits)
 		ret = rp_switch_waits_drain(recorder->switch_waits, limit_ns == UINT64_MAX);
 	if (ret >= 0)
 		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
@@ -430,7 +435,7 @@ static int drain(struct rp_recorder *recorder, uint64_t limit_ns)
 int rp_recorder_pass(struct rp_recorder *recorder)
 {
 	uint64_t limit_ns = rp_perf_limit(recorder->perf), lost = 0;
-	int ret = drain(recorder, limit_ns);
+	int ret = drain(recorder, limit_ns, rp_machine_time_ns());
 
 	if (ret == 0 && rp_machine_time_ns() - recorder->named_ns > NAMES_NS)
 		ret = name_functions(recorder);
@@ -451,9 +456,8 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 		rp_waits_stop(recorder->waits);
 	if (recorder->switch_waits)
 		rp_switch_waits_stop(recorder->switch_waits);
-	recorder->is_ending = true;	/* The rings contain only a rest. */
 	(void)rp_perf_limit(recorder->perf);
-	ret = drain(recorder, UINT64_MAX);
+	ret = drain(recorder, UINT64_MAX, UINT64_MAX);
 	if (ret == 0)
 		ret = name_functions(recorder);
 	if (ret == 0)

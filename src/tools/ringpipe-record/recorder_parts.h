@@ -19,8 +19,7 @@ struct rp_recorder {
 	struct rp_waits *waits;		/* NULL: the kernel refused BPF */
 	struct rp_switch_waits *switch_waits;	/* in their place; or NULL */
 	struct rp_wait_queue wait_queue;
-	size_t queue_bytes_max;		/* of the copies, until the recording ends */
-	bool is_ending;
+	uint64_t drain_end_ns;		/* a drain of the waits ends at a record from then on */
 	struct rp_images *images;
 	struct rp_process_table *processes;
 	struct rp_functions *functions;

@@ -37,19 +37,14 @@ int rp_wait_queue_add(struct rp_wait_queue *queue, const struct rp_wait_record *
 	     at--)
 		grown[at] = grown[at - 1];
 	grown[at] = copy;
-	queue->bytes += rp_wait_record_bytes(record);
 	return 0;
 }
 
 struct rp_wait_record *rp_wait_queue_take(struct rp_wait_queue *queue, uint64_t limit_ns)
 {
-	struct rp_wait_record *record;
-
 	if (queue->first == queue->count || queue->records[queue->first]->time_ns >= limit_ns)
 		return NULL;
-	record = queue->records[queue->first++];
-	queue->bytes -= rp_wait_record_bytes(record);
-	return record;
+	return queue->records[queue->first++];
 }
 
 void rp_wait_queue_fini(struct rp_wait_queue *queue)

@@ -11,7 +11,6 @@
 struct rp_wait_queue {
 	struct rp_wait_record **records;	/* sorted by time, from `first` on */
 	size_t first, count, capacity;		/* count: the end of the records */
-	size_t bytes;				/* of the copies */
 };
 
 /* Add a copy. 0; -ENOMEM. */
