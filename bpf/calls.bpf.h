@@ -117,12 +117,15 @@ static __always_inline void begin_own(struct rp_wait_record *record, struct task
 static __always_inline int find_descriptor(const struct thread_call *call, long result)
 {
 	switch (call->number) {
-	case 2: case 257:		/* open, openat */
+	case 2: case 85: case 257: case 437:	/* open, creat, openat, openat2 */
 		return (int)result;
+	case 40:			/* sendfile: the file that it reads */
+		return (int)call->arguments[1];
 	case 0: case 1: case 17: case 18: case 19: case 20:	/* read, write, their variants */
 	case 74: case 75: case 77: case 217:	/* fsync, fdatasync, ftruncate, getdents64 */
 	case 277: case 285:			/* sync_file_range, fallocate */
 	case 295: case 296: case 327: case 328:	/* preadv, pwritev, their variants */
+	case 326:			/* copy_file_range: the file that it reads */
 		return (int)call->arguments[0];
 	default:
 		return -1;

@@ -13,7 +13,7 @@ import record_case
 from record_case import PATIENCE, TOOL, WITHOUT_LEAKS, Case, in_one_of_three, lacks_bpf
 
 CALLS = """
-import os, socket, struct, sys
+import ctypes, os, socket, struct, sys
 folder = os.open(sys.argv[1], os.O_RDONLY)
 file = os.open("orders.db", os.O_RDWR | os.O_CREAT, dir_fd=folder)
 other = os.open("x" * 100, os.O_RDWR | os.O_CREAT, dir_fd=folder)
@@ -23,10 +23,21 @@ for number in range(10):
     os.pwrite(file, bytes(1 << 20), 0)
     os.fsync(file)
     os.write(other, bytes(1 << 20))
+    os.sendfile(other, file, 0, 1 << 20)
+    os.copy_file_range(file, other, 1 << 20, 0, 0)
     try:
         os.read(ends[0].fileno(), 1)
     except BlockingIOError:
         pass
+# These two open the files, and need time to remove their contents.
+call = ctypes.CDLL(None).syscall
+for name in "created", "opened":
+    with open(os.path.join(sys.argv[1], name), "wb") as file:
+        file.write(bytes(16 << 20))
+created = call(85, os.path.join(sys.argv[1], "created").encode(), 0o600)
+how = struct.pack("QQQ", os.O_WRONLY | os.O_TRUNC, 0, 0)
+opened = call(437, folder, b"opened", how, ctypes.c_size_t(len(how)))
+print(created, opened)
 """
 # A process of a high priority takes the processor of the first one ten times.
 TAKE = """
@@ -107,10 +118,14 @@ class Records(Case):
 
     @in_one_of_three
     def test_a_call_that_may_wait_for_a_disk_has_the_name_of_its_file(self):
-        _, rows = self.record_python("syscalls", CALLS, os.path.dirname(self.trace))
+        out, rows = self.record_python("syscalls", CALLS, os.path.dirname(self.trace))
         calls = [row["fields"] for row in rows if row["event"] == "Syscall"]
         self.assertEqual({call["name"] for call in calls if call["file"] == "orders.db"} -
-                         {"openat"}, {"pwrite64", "fsync"})
+                         {"openat"}, {"pwrite64", "fsync", "sendfile", "copy_file_range"})
+        self.assertEqual([(call["name"], call["file"], call["result"]) for call in calls
+                          if call["name"] in ("creat", "openat2")],
+                         list(zip(("creat", "openat2"), ("created", "opened"),
+                                  map(int, out.split()))))
         syncs = [call for call in calls if (call["name"], call["file"]) == ("fsync", "orders.db")]
         self.assertEqual(len(syncs), 10)
         # The kernel's names are longer than a record's.
