@@ -32,6 +32,9 @@
 /* The kernel's flag of its own threads. */
 #define PF_KTHREAD 0x00200000
 
+/* The kernel's state of a thread that leaves its processor for the last time. */
+#define TASK_DEAD 0x80
+
 struct thread_wait {
 	__u64 started_ns;		/* when the thread started, because ids are reused */
 	__u64 began_ns;			/* 0: the thread runs */
@@ -42,10 +45,10 @@ struct thread_wait {
 
 /*
  * For threads without storage: the kernel does not make storage while it is at work on another
- * thread's on the same processor, or has no memory at hand.
+ * thread's on the same processor, or has no memory at hand. A thread that ends removes its entry.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, struct thread_wait);
@@ -206,15 +209,19 @@ static __always_inline bool has_sequence(const struct task_struct *task)
 	return !(task->flags & PF_KTHREAD) && bpf_core_field_exists(task->rseq) && task->rseq;
 }
 
+static __always_inline struct thread_wait *find_more(const struct task_struct *task)
+{
+	__u32 thread = task->pid;
+	struct thread_wait *wait = bpf_map_lookup_elem(&more_waits, &thread);
+
+	return wait && wait->started_ns == task->start_time ? wait : NULL;
+}
+
 static __always_inline struct thread_wait *find_wait(struct task_struct *task)
 {
 	struct thread_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
-	__u32 thread = task->pid;
 
-	if (wait)
-		return wait;
-	wait = bpf_map_lookup_elem(&more_waits, &thread);
-	return wait && wait->started_ns == task->start_time ? wait : NULL;
+	return wait ? wait : find_more(task);
 }
 
 static __always_inline struct thread_wait *make_wait(struct task_struct *task)
@@ -223,10 +230,18 @@ static __always_inline struct thread_wait *make_wait(struct task_struct *task)
 	__u32 thread = task->pid;
 
 	wait = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (wait)
+	if (wait || bpf_map_update_elem(&more_waits, &thread, &none, BPF_ANY))
 		return wait;
-	bpf_map_update_elem(&more_waits, &thread, &none, BPF_ANY);
 	return bpf_map_lookup_elem(&more_waits, &thread);
+}
+
+/* The id of a thread that ends may already belong to another thread. */
+static __always_inline void forget_wait(const struct task_struct *task)
+{
+	__u32 thread = task->pid;
+
+	if (find_more(task))
+		bpf_map_delete_elem(&more_waits, &thread);
 }
 
 static __always_inline void leave(struct task_struct *task, struct due *due, bool preempt,
@@ -238,6 +253,10 @@ static __always_inline void leave(struct task_struct *task, struct due *due, boo
 		emit(task, due, true);
 	if (task->pid == 0 || (__u32)task->tgid == self)
 		return;
+	if (task->__state & TASK_DEAD) {
+		forget_wait(task);
+		return;
+	}
 	wait = make_wait(task);
 	if (!wait) {
 		count_loss(RP_WAIT_LOSS_STATE);

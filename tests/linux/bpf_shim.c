@@ -3,7 +3,8 @@
  * Preloaded into programs that use libbpf: simulates the kernel that BPF_SHIM describes. `none`: a
  * kernel without bpf(2). `refuse`: the probe's program begins with a read beyond its stack, so that
  * the kernel's own verifier rejects it; `refuse:NAME` selects the program of that name.
- * `without:NAME`: a kernel without that tracepoint.
+ * `without:NAME`: a kernel without that tracepoint. `storage:COUNT`: a kernel that creates no
+ * storage of threads; the map more_waits, which replaces the storage, has COUNT entries.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,21 +35,61 @@ int libbpf_find_vmlinux_btf_id(const char *name, enum bpf_attach_type type)
 	return is_wished("without:", name) ? -ESRCH : next(name, type);
 }
 
-static void spoil(union bpf_attr *attr)
+/* Return: the entries of `storage:COUNT`; 0: BPF_SHIM is something else. */
+static unsigned int entries_of_storage(void)
+{
+	const char *wish = getenv("BPF_SHIM");
+
+	return wish && strncmp(wish, "storage:", 8) == 0 ? (unsigned int)atoi(wish + 8) : 0;
+}
+
+static void limit_map(union bpf_attr *attr)
+{
+	if (entries_of_storage() && strcmp(attr->map_name, "more_waits") == 0)
+		attr->max_entries = entries_of_storage();
+}
+
+/* A call clobbers the registers of its arguments, so the flags are set right before it. */
+static void clear_flags(struct bpf_insn *instructions, unsigned int call)
+{
+	while (call-- > 0 && instructions[call].code != (BPF_JMP | BPF_CALL)) {
+		if (instructions[call].code != (BPF_ALU64 | BPF_MOV | BPF_K) ||
+		    instructions[call].dst_reg != BPF_REG_4)
+			continue;
+		instructions[call].imm = 0;
+		break;
+	}
+}
+
+static void change(struct bpf_insn *instructions, unsigned int count)
+{
+	if (!entries_of_storage()) {
+		instructions[0] = (struct bpf_insn){
+			.code = BPF_LDX | BPF_MEM | BPF_DW,
+			.dst_reg = BPF_REG_0,
+			.src_reg = BPF_REG_10,
+			.off = 8,
+		};
+		return;
+	}
+	for (unsigned int i = 0; i < count; i++) {
+		if (instructions[i].code == (BPF_JMP | BPF_CALL) && instructions[i].src_reg == 0 &&
+		    instructions[i].imm == BPF_FUNC_task_storage_get)
+			clear_flags(instructions, i);
+	}
+}
+
+static void change_program(union bpf_attr *attr)
 {
 	static struct bpf_insn instructions[65536];
 	const int probe = attr->prog_type == BPF_PROG_TYPE_KPROBE;
 
 	if (attr->insn_cnt > 65536 || !(is_wished("refuse:", attr->prog_name) ||
-					(probe && is_wished("refuse", ""))))
+					(probe && is_wished("refuse", "")) ||
+					entries_of_storage()))
 		return;
 	memcpy(instructions, (void *)attr->insns, attr->insn_cnt * sizeof(*instructions));
-	instructions[0] = (struct bpf_insn){
-		.code = BPF_LDX | BPF_MEM | BPF_DW,
-		.dst_reg = BPF_REG_0,
-		.src_reg = BPF_REG_10,
-		.off = 8,
-	};
+	change(instructions, attr->insn_cnt);
 	attr->insns = (unsigned long)instructions;
 }
 
@@ -85,6 +126,8 @@ long syscall(long number, ...)
 		return -1;
 	}
 	if (number == SYS_bpf && arguments[0] == BPF_PROG_LOAD)
-		spoil((union bpf_attr *)arguments[1]);
+		change_program((union bpf_attr *)arguments[1]);
+	if (number == SYS_bpf && arguments[0] == BPF_MAP_CREATE)
+		limit_map((union bpf_attr *)arguments[1]);
 	return enter(number, arguments);
 }

@@ -3,6 +3,7 @@
 """ringpipe record under bad conditions: files that vanish, strange names, many mappings and
 processes, a recorder that does not run for a while, two recorders."""
 import contextlib
+import glob
 import json
 import os
 import shutil
@@ -13,8 +14,10 @@ import sys
 import record_case
 from merge_test import Reader
 from oracle import Bytes
-from record_case import (HOST, PATIENCE, TOOL, WAITS_HOST, Case, drive, events_of, functions,
-                         lacks_bpf)
+from record_case import (HOST, PATIENCE, PLAIN, TOOL, WAITS_HOST, Case, drive, events_of,
+                         functions, lacks_bpf)
+
+SHIM = os.environ["SHIM"]
 
 # Maps a page of this file so often, as executable, each with a gap before the next.
 MANY_MAPPINGS = """
@@ -144,18 +147,23 @@ class Recorders(Case):
         self.assertEqual(recorder.returncode, 0, errors)
         return errors, usage.ru_maxrss
 
-    def assert_no_overlaps(self):
-        """A thread has one wait, one system call and one page fault at a time."""
-        ends = {}
+    def rows(self, *kinds):
+        """Yield the machine's events of some kinds."""
         with subprocess.Popen([TOOL, "convert", "--quiet", "--to", "jsonl", "-o", "-", self.trace],
                               stdout=subprocess.PIPE) as convert:
             for row in map(json.loads, convert.stdout):
-                if row["event"] in ("Wait", "Syscall", "PageFault"):
-                    key = row["event"], row["thread_id"]
-                    began = row["time_ns"] - row["fields"]["duration_ns"]
-                    self.assertGreaterEqual(began, ends.get(key, began), row)
-                    ends[key] = row["time_ns"]
+                if row["event"] in kinds:
+                    yield row
         self.assertEqual(convert.returncode, 0)
+
+    def assert_no_overlaps(self):
+        """A thread has one wait, one system call and one page fault at a time."""
+        ends = {}
+        for row in self.rows("Wait", "Syscall", "PageFault"):
+            key = row["event"], row["thread_id"]
+            began = row["time_ns"] - row["fields"]["duration_ns"]
+            self.assertGreaterEqual(began, ends.get(key, began), row)
+            ends[key] = row["time_ns"]
         self.assertEqual({kind for kind, _ in ends}, {"Wait", "Syscall", "PageFault"})
 
     def test_programs_that_never_pause_leave_the_memory_bounded_and_the_records_in_order(self):
@@ -181,6 +189,41 @@ while True:
         if os.environ["SANITIZERS"] == "none":
             self.assertLess(largest_kb, 200_000)
         self.assert_no_overlaps()
+
+    def record_without_storage(self, entries, *command):
+        """Record a command while the kernel creates no storage of threads."""
+        if os.environ["SANITIZERS"] != "none":
+            self.skipTest("a preloaded library would come before the sanitizer's")
+        done = self.record("--providers", "none", "--", *command,
+                           env={**PLAIN, "LD_PRELOAD": SHIM, "BPF_SHIM": f"storage:{entries}"})
+        if lacks_bpf(done.stderr):
+            self.skipTest(done.stderr)
+        return done
+
+    def test_threads_that_end_free_their_states(self):
+        alive = len(glob.glob("/proc/[0-9]*/task/[0-9]*"))
+        # Each thread leaves its processor before it ends.
+        threads = """
+import os, sys, threading, time
+for _ in range(2000):
+    thread = threading.Thread(target=time.sleep, args=(0.0001,))
+    thread.start()
+    thread.join()
+print(os.getpid(), flush=True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+        done = self.record_without_storage(alive + 1000, sys.executable, "-c", threads, WAITS_HOST)
+        self.assertNotIn("state of a thread", done.stderr)
+        pid, *lines = done.stdout.splitlines()
+        sleeps = [line for line in lines
+                  if line.startswith("time ") and int(line.split()[1]) > 1_100_000]
+        waits = [row for row in self.rows("Wait") if row["process_id"] == int(pid)]
+        self.assertTrue(sleeps)
+        self.assertGreaterEqual(len(waits), len(sleeps))
+
+    def test_a_thread_that_has_no_state_is_counted_as_lost(self):
+        done = self.record_without_storage(1, "true")
+        self.assertRegex(done.stderr, r"[1-9][\d,]* no memory for the state of a thread")
 
     def test_two_recorders_have_the_same_processes(self):
         other = self.trace + ".2"
