@@ -84,16 +84,20 @@ def arguments_below(pid):
     return found
 
 
+class Busy(unittest.SkipTest):
+    """Other programs load the machine too much for a test, which may succeed later."""
+
+
 def in_one_of_three(test):
-    """Run the test again, twice at most, if it fails or skips itself: other programs may load the
-    machine so that the kernel drops records, which the trace reports, or may preempt a thread that
-    is about to sleep."""
+    """Run the test again, twice at most, if it fails or finds the machine busy: other programs may
+    load the machine so that the kernel drops records, which the trace reports, or may preempt a
+    thread that is about to sleep."""
     @functools.wraps(test)
     def repeated(self):
         for _ in range(2):
             try:
                 return test(self)
-            except (AssertionError, unittest.SkipTest) as failure:
+            except (AssertionError, Busy) as failure:
                 print(f"again: {failure}", file=sys.stderr)
                 self.prepare_again()
         return test(self)

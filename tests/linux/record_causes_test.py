@@ -10,7 +10,7 @@ import sys
 import unittest
 
 import record_case
-from record_case import PATIENCE, TOOL, WITHOUT_LEAKS, Case, in_one_of_three, lacks_bpf
+from record_case import PATIENCE, TOOL, WITHOUT_LEAKS, Busy, Case, in_one_of_three, lacks_bpf
 
 CALLS = """
 import ctypes, os, socket, struct, sys
@@ -196,6 +196,36 @@ class Records(Case):
             self.assertEqual((request["status"], request["device"]),
                              (0, os.path.basename(os.readlink(link))))
             self.assertGreater(request["duration_ns"], 0)
+
+
+class Repetition(unittest.TestCase):
+    preparations = 0
+
+    def prepare_again(self):
+        self.preparations += 1
+
+    def runs_of(self, *outcomes):
+        """Return how often a test with these outcomes is prepared again, and its last outcome."""
+        left, last = list(outcomes), None
+        self.preparations = 0
+
+        @in_one_of_three
+        def test(_):
+            if outcome := left.pop(0):
+                raise outcome
+        try:
+            test(self)
+        except (AssertionError, unittest.SkipTest) as failure:
+            last = failure
+        return self.preparations, last
+
+    def test_a_test_runs_again_if_it_fails_or_the_machine_is_busy_but_not_if_it_cannot_run(self):
+        skip, busy, failure = unittest.SkipTest(), Busy(), AssertionError()
+        for outcomes, runs in (((None,), (0, None)), ((skip,), (0, skip)),
+                               ((busy, failure, None), (2, None)), ((failure, skip), (1, skip)),
+                               ((failure, failure, busy), (2, busy))):
+            with self.subTest(outcomes=outcomes):
+                self.assertEqual(self.runs_of(*outcomes), runs)
 
 
 if __name__ == "__main__":
