@@ -56,7 +56,7 @@ struct counted_fault {
 };
 
 struct issued {
-	__u64 began_ns;
+	__u64 began_ns, life;
 	__u32 process, thread;
 	struct rp_block_request request;
 };
@@ -71,18 +71,13 @@ struct {
 const volatile bool all_calls = false;	/* false: of futexes alone */
 bool counts_faults;			/* fault_minor and fault_major are attached */
 
-static __always_inline bool is_recorded(const struct task_struct *task)
-{
-	return (__u32)task->tgid != self;
-}
-
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_call *call;
 
-	if (!is_recorded(task) || (!all_calls && number != SYS_FUTEX))
+	if ((__u32)task->tgid == self || (!all_calls && number != SYS_FUTEX))
 		return 0;
 	call = bpf_task_storage_get(&calls, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!call) {
@@ -163,7 +158,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	now = bpf_ktime_get_ns();
 	began = call->began_ns;
 	call->began_ns = 0;
-	if (now - began < threshold_ns)
+	if (now - began < threshold_ns || is_rejected(task))
 		return 0;
 	record = begin_record(RP_WAIT_CALL);
 	if (!record)
@@ -275,7 +270,7 @@ int BPF_PROG(block_rq_issue, struct request *request)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 key = (__u64)(unsigned long)request;
 	struct issued issued = {
-		.process = (__u32)task->tgid, .thread = (__u32)task->pid,
+		.process = (__u32)task->tgid, .thread = (__u32)task->pid, .life = find_life(task),
 	};
 
 	if (!is_recorded(task))
@@ -302,6 +297,7 @@ int BPF_PROG(block_rq_complete, struct request *request, int status, unsigned in
 	begin_own(record, bpf_get_current_task_btf(), RP_WAIT_BLOCK, now);
 	record->process = issued->process;
 	record->thread = issued->thread;
+	record->life = issued->life;
 	record->began_ns = issued->began_ns;
 	record->block = issued->request;
 	record->block.bytes = bytes;

@@ -40,18 +40,19 @@ static __always_inline struct interrupt_times *find_times(void)
 static __always_inline struct rp_wait_record *end_interrupt(__u64 *began_ns)
 {
 	__u64 now = bpf_ktime_get_ns(), began = *began_ns;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct rp_wait_record *record;
 
 	*began_ns = 0;
 	/* The recording may start in an interrupt. */
-	if (!began || now - began < threshold_ns)
+	if (!began || now - began < threshold_ns || is_rejected(task))
 		return NULL;
 	record = bpf_ringbuf_reserve(&records, RP_WAIT_SHORT_BYTES, 0);
 	if (!record) {
 		count_loss(RP_WAIT_LOSS_FULL);
 		return NULL;
 	}
-	begin_own(record, bpf_get_current_task_btf(), RP_WAIT_INTERRUPT, now);
+	begin_own(record, task, RP_WAIT_INTERRUPT, now);
 	record->began_ns = began;
 	return record;
 }

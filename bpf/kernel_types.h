@@ -58,12 +58,25 @@ struct files_struct {
 	struct fdtable *fdt;
 } RELOCATED;
 
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+struct cred {
+	kuid_t euid;
+} RELOCATED;
+
+struct css_set;
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int pid;
 	int tgid;
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	const struct cred *real_cred;
+	struct css_set *cgroups;
 	struct rseq *rseq;
 	__u64 start_time;
 	char comm[16];
@@ -95,7 +108,14 @@ struct request {
 	__u64 __sector;
 } RELOCATED;
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} RELOCATED;
+
 struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 } RELOCATED;
 

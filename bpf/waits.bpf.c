@@ -101,6 +101,13 @@ const volatile __u64 wake_bytes = 1 << 20;
 
 __u64 lost[RP_WAIT_LOSS_COUNT];
 
+#include "filter.bpf.h"
+
+static __always_inline bool is_recorded(struct task_struct *task)
+{
+	return (__u32)task->tgid != self && !is_rejected(task);
+}
+
 static __always_inline void count_loss(enum rp_wait_loss reason)
 {
 	__sync_fetch_and_add(&lost[reason], 1);
@@ -163,10 +170,11 @@ static __always_inline void take_stack(struct rp_wait_record *record)
 	record->stack_bytes = done;
 }
 
-static __always_inline void fill(struct rp_wait_record *record, const struct task_struct *task)
+static __always_inline void fill(struct rp_wait_record *record, struct task_struct *task)
 {
 	record->process = task->tgid;
 	record->thread = task->pid;
+	record->life = find_life(task);
 	record->has_registers = 0;
 	record->stack_bytes = 0;
 }
@@ -296,7 +304,7 @@ static __always_inline void come_back(struct task_struct *task, struct task_stru
 	wait = find_wait(task);
 	if (!wait || !wait->began_ns)
 		return;
-	if (now - wait->began_ns >= threshold_ns) {
+	if (now - wait->began_ns >= threshold_ns && !is_rejected(task)) {
 		due->wait = *wait;
 		due->ended_ns = now;
 		due->frame_bytes = bpf_get_task_stack(task, due->frames, sizeof(due->frames), 0);
@@ -386,7 +394,7 @@ int BPF_PROG(sched_waking, struct task_struct *sleeper)
 	waker = bpf_get_current_task_btf();
 	wait->waker_thread = waker->pid;
 	wait->waker_process = waker->tgid;
-	if (now - wait->began_ns >= threshold_ns && waker->pid && (__u32)waker->tgid != self)
+	if (now - wait->began_ns >= threshold_ns && waker->pid && is_recorded(waker))
 		emit_waking(waker, sleeper, wait, ctx);
 	return 0;
 }

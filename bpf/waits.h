@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of waits.bpf.c, calls.bpf.h and interrupts.bpf.h, for the program that loads them.
+ * The records of waits.bpf.c, calls.bpf.h and interrupts.bpf.h, and the processes that filter.bpf.h
+ * lists, for the program that loads them.
  * All times are CLOCK_MONOTONIC ns.
  */
 #ifndef RP_BPF_WAITS_H
@@ -86,6 +87,7 @@ struct rp_wait_record {
 	/* When the sleeper left its processor, or the call, the fault or the interrupt began. */
 	__u64 began_ns;
 	__u64 woken_ns;			/* when it became runnable; 0: unknown */
+	__u64 life;			/* of the process, as it may be rejected; 0: no filter */
 	__u32 stack_bytes;		/* of the user's stack; 0: the registers alone are known */
 	__u32 has_registers;
 	struct rp_wait_registers registers;
@@ -112,6 +114,12 @@ static inline __u64 rp_wait_record_bytes(const struct rp_wait_record *record)
 		return RP_WAIT_SHORT_BYTES;
 	return sizeof(*record) + record->stack_bytes;
 }
+
+/* A process that runs when the recording starts. */
+struct rp_wait_process {
+	__u64 process;
+	__u64 life;			/* as in a record */
+};
 
 /* Why there is no record. */
 enum rp_wait_loss {

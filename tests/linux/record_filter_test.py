@@ -6,15 +6,40 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import time
 
 import record_case
 from merge_test import Reader
 from oracle import Bytes
 from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, SHOP, TOOL,
-                         WITHOUT_LEAKS, Case, ask, drive, events_of, functions)
+                         WITHOUT_LEAKS, Case, ask, drive, events_of, functions, in_one_of_three,
+                         lacks_bpf)
 
 PROVIDERS = ",".join(drive.PROVIDERS)
+# Never pauses, and causes a page fault for each of its steps.
+TOUCH = """
+import mmap
+while True:
+    memory = mmap.mmap(-1, 4096 * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    for page in range(4096):
+        memory[page * 4096] = 1
+    memory.close()
+"""
+# Waits for a line, executes the statement, and waits briefly, again and again, as its child does.
+CHANGE = """
+import os, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+exec(sys.argv[1])
+parent = os.getpid()
+child = os.fork()
+if child:
+    print(child, flush=True)
+while child or os.getppid() == parent:
+    time.sleep(0.001)
+"""
 APART = ["unshare", "--time", "--monotonic", "100000", "--boottime", "200000", "--fork"]
 
 
@@ -120,6 +145,83 @@ class Filters(Case):
                 wanted, machine = self.record_two(option, preexec_fn=lambda: enter(path))
                 self.assertEqual(machine - wanted, set())
                 self.prepare_again()
+
+    def require_waits(self):
+        done = self.record("--providers", "none", "--", "true")
+        if lacks_bpf(done.stderr):
+            self.skipTest(done.stderr)
+
+    def record_after(self, option, change):
+        """Record while a process changes, whose id replaces PID in the option. Check that it
+        and its child are in the trace. Return the names of the other processes in it."""
+        def size():
+            return os.path.exists(self.trace) and os.path.getsize(self.trace)
+
+        self.prepare_again()
+        with contextlib.ExitStack() as ends:
+            process = ends.enter_context(subprocess.Popen(
+                [sys.executable, "-c", CHANGE, change], text=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE))
+            ends.callback(process.kill)
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            recorder = ends.enter_context(subprocess.Popen(
+                [TOOL, "record", "-o", self.trace, "--providers", "none", "--off-cpu", "0",
+                 *(word.replace("PID", str(process.pid)) for word in option)]))
+            ends.callback(recorder.kill)
+            drive.wait_for(size, "the first bytes", [recorder])
+            process.stdin.write("\n")
+            process.stdin.flush()
+            child = int(process.stdout.readline())
+            drive.wait_for(lambda: size() > 30_000, "records of the process", [recorder])
+            self.assertEqual(drive.interrupt(recorder), 0)
+        waits = [event for event in events_of(self.trace)[0] if event["event"] == "Wait"]
+        found = collections.Counter(event["process"] for event in waits)
+        self.assertGreater(min(found[process.pid], found[child]), 10)
+        return {event["process_name"] for event in waits
+                if event["process"] not in (process.pid, child)}
+
+    def test_a_process_that_gets_the_user_is_in_the_trace_from_then_on(self):
+        self.require_waits()
+        # Other programs may run as this user.
+        self.record_after(["--user", "nobody"], "os.setuid(65534)")
+
+    def test_a_process_that_enters_the_cgroup_is_in_the_trace_from_then_on(self):
+        self.require_waits()
+        for folder in self.folders():
+            with self.subTest(folder=folder), cgroup(folder) as path:
+                enters = f"open({path + '/cgroup.procs'!r}, 'w').write('0')"
+                self.assertEqual(self.record_after(["--cgroup", "/" + os.path.basename(path)],
+                                                   enters), set())
+
+    def test_descendants_of_a_process_are_in_the_trace_also_without_their_parents(self):
+        self.require_waits()
+        names = self.record_after(["-p", "PID"], """
+ends = os.pipe()
+os.set_inheritable(ends[1], True)
+if os.fork() == 0:
+    if os.fork():
+        os._exit(0)
+    os.execvp("sh", ["sh", "-c", "sleep 0.1; sleep 0.1"])
+os.close(ends[1])
+os.read(ends[0], 1)
+""")
+        self.assertIn("sleep", names)
+        self.assertEqual(names - {"sh", "sleep", os.path.basename(sys.executable)}, set())
+
+    @in_one_of_three
+    def test_other_processes_do_not_fill_the_ring(self):
+        with contextlib.ExitStack() as programs, cgroup(self.folders()[0]) as path:
+            for _ in range(2 * os.cpu_count()):
+                programs.enter_context(drive.running([sys.executable, "-c", TOUCH]))
+            idle = programs.enter_context(drive.running(["sleep", str(PATIENCE)]))
+            name = "/" + os.path.basename(path)
+            for option in ["-p", str(idle.pid)], ["--user", "nobody"], ["--cgroup", name]:
+                with self.subTest(option=option):
+                    done = self.record(*option, "--providers", "none", "--kernel", "all",
+                                       "--off-cpu", "0", "--buffer", "8", "-d", "2", "-f")
+                    if lacks_bpf(done.stderr):
+                        self.skipTest(done.stderr)
+                    self.assertNotIn("ring of BPF programs full", done.stderr)
 
     def test_an_unknown_user_is_refused(self):
         for option in ["--user", "no such user"], ["--cgroup", "relative"]:

@@ -236,6 +236,44 @@ static int take_arrival(struct rp_recorder *recorder, const struct arrival *arri
 	}
 }
 
+/* Let the kernel leave out records like this one. */
+static void reject(struct rp_recorder *recorder, const struct rp_wait_record *record)
+{
+	if (recorder->waits)
+		rp_waits_reject(recorder->waits, record);
+}
+
+/* The record is not of a chosen process, or of a thread whose start was lost. */
+static int leave_out(struct rp_recorder *recorder, const struct rp_wait_record *record)
+{
+	if (!rp_process_table_has(recorder->processes, (pid_t)record->process))
+		reject(recorder, record);
+	return 0;
+}
+
+/*
+ * Whether the filter lets the record into the trace. The table may know an old answer, so the
+ * filter is asked again for each life of the process.
+ */
+static bool is_wanted(struct rp_recorder *recorder, const struct rp_wait_record *record,
+		      struct rp_machine_process *process)
+{
+	if (rp_process_table_wants(recorder->processes, process))
+		return true;
+	if (process->rejected_life != record->life) {
+		const int matches = process->has_ended ? -ESRCH :
+				    rp_proc_matches(process->pid, &recorder->options.filter);
+
+		if (matches > 0)
+			process->matches = matches;
+		if (matches)
+			return matches > 0;
+		process->rejected_life = record->life;
+	}
+	reject(recorder, record);
+	return false;
+}
+
 static int take_kernel_record(struct rp_recorder *recorder, const struct rp_wait_record *record)
 {
 	/* First the other thread: adding a thread may move all of them. */
@@ -249,8 +287,8 @@ static int take_kernel_record(struct rp_recorder *recorder, const struct rp_wait
 
 	arrival.thread = find_thread(recorder, record->process, record->thread);
 	if (!arrival.thread)
-		return recorder->is_chosen ? 0 : -ENOMEM;
-	if (!rp_process_table_wants(recorder->processes, arrival.thread->process))
+		return recorder->is_chosen ? leave_out(recorder, record) : -ENOMEM;
+	if (!is_wanted(recorder, record, arrival.thread->process))
 		return 0;
 	arrival.place = (struct rp_record_trace_place){
 		.time_ns = record->time_ns, .processor = record->processor,

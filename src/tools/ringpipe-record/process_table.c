@@ -358,6 +358,11 @@ bool rp_process_table_wants(const struct rp_process_table *table,
 	return process->matches < 0 ? process->was_wanted : process->matches;
 }
 
+bool rp_process_table_has(const struct rp_process_table *table, pid_t pid)
+{
+	return find_process(table, pid);
+}
+
 static int follow_start(struct rp_process_table *table, const struct rp_perf_record *record)
 {
 	const struct rp_machine_thread *known = find_thread(table, record->thread);

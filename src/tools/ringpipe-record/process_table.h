@@ -32,6 +32,7 @@ struct rp_machine_process {
 	bool is_kernel;			/* a thread of the kernel */
 	int matches;			/* the filter: 1; 0: not; -ESRCH: unknown yet */
 	bool was_wanted;		/* of its parent, or of its program before exec(2) */
+	uint64_t rejected_life;		/* that the kernel shall not record; 0: none */
 
 	/* The state of the process in the trace. */
 	bool in_trace;
@@ -104,6 +105,9 @@ struct rp_machine_thread *rp_process_table_thread(struct rp_process_table *table
  */
 bool rp_process_table_wants(const struct rp_process_table *table,
 			    struct rp_machine_process *process);
+
+/* Whether the table has the process. */
+bool rp_process_table_has(const struct rp_process_table *table, pid_t pid);
 
 /* Processes from 0 up to the count, ended ones too until they are forgotten. */
 size_t rp_process_table_count(const struct rp_process_table *table);

@@ -74,9 +74,11 @@ static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *opt
 		.by_user = options->without_kernel, .user = geteuid(),
 	};
 	pid_t *threads;
-	int ret = rp_process_table_scan(recorder->processes, &choice);
+	int ret;
 
 	*ret_call = "/proc";
+	recorder->scan_ns = rp_machine_time_ns();
+	ret = rp_process_table_scan(recorder->processes, &choice);
 	if (ret < 0)
 		return ret;
 	threads = rp_process_table_threads(recorder->processes, &options->thread_count);
@@ -204,13 +206,29 @@ static int start_switch_waits(struct rp_recorder *recorder, const struct rp_wait
 	return ret == -ENOMEM ? ret : 0;
 }
 
+/* This answer is not kept: the process may change its user or cgroup before it has a record. */
+static bool wants(void *context, pid_t process)
+{
+	const struct rp_recorder *recorder = context;
+
+	if (recorder->is_chosen && !rp_process_table_has(recorder->processes, process))
+		return false;
+	return rp_proc_matches(process, &recorder->options.filter) != 0;
+}
+
 static int start_waits(struct rp_recorder *recorder)
 {
+	const struct rp_proc_filter *filter = &recorder->options.filter;
+	const bool by_owner = filter->by_user || filter->cgroup;
 	const struct rp_waits_options options = {
 		.threshold_ns = recorder->options.wait_ns,
 		.ring_bytes = choose_bytes(recorder->options.buffer_bytes / 2, WAITS_BYTES_MAX),
 		.groups = recorder->options.groups,
 		.without_waits = recorder->options.without_waits,
+		.wants = recorder->is_chosen || by_owner ? wants : NULL,
+		.context = recorder,
+		.by_owner = by_owner,
+		.since_ns = recorder->is_chosen ? recorder->scan_ns : UINT64_MAX,
 	};
 	int ret;
 

@@ -61,6 +61,8 @@ static void choose_programs(struct waits_bpf *bpf, const struct rp_waits_options
 	choose(bpf->progs.prepare, waits);
 	choose(bpf->progs.rseq_update,
 	       waits && libbpf_find_vmlinux_btf_id("rseq_update", BPF_TRACE_RAW_TP) > 0);
+	choose(bpf->progs.list, options->wants);
+	choose(bpf->progs.sched_process_fork, options->wants);
 	choose(bpf->progs.sys_enter, calls);
 	choose(bpf->progs.sys_exit, calls);
 	choose(bpf->progs.page_fault_user, faults);
@@ -85,6 +87,9 @@ static int load(struct rp_waits *waits, const struct rp_waits_options *options)
 	waits->bpf->rodata->threshold_ns = options->threshold_ns;
 	waits->bpf->rodata->all_calls = options->groups & RP_WAITS_CALLS;
 	waits->bpf->rodata->self = (uint32_t)getpid();
+	waits->bpf->rodata->has_filter = options->wants;
+	waits->bpf->rodata->by_owner = options->by_owner;
+	waits->bpf->rodata->since_ns = options->since_ns;
 	waits->bpf->rodata->wake_bytes = options->ring_bytes / 4;
 	ret = bpf_map__set_max_entries(waits->bpf->maps.records, (uint32_t)options->ring_bytes);
 	if (ret == 0)
@@ -92,24 +97,69 @@ static int load(struct rp_waits *waits, const struct rp_waits_options *options)
 	return ret;
 }
 
-/*
- * Run the iterator over all threads. A failure only means that states are made later, when there
- * may be no memory at once.
- */
-static void prepare(struct waits_bpf *bpf)
+static void reject(struct waits_bpf *bpf, uint32_t process, uint64_t life)
 {
-	struct bpf_link *link = bpf_program__attach_iter(bpf->progs.prepare, NULL);
-	char none[64];
+	(void)bpf_map_update_elem(bpf_map__fd(bpf->maps.rejected), &process, &life, BPF_ANY);
+}
+
+void rp_waits_reject(struct rp_waits *waits, const struct rp_wait_record *record)
+{
+	reject(waits->bpf, record->process, record->life);
+}
+
+/* Run an iterator over all threads. Return: a descriptor of its output; -errno. */
+static int open_iterator(const struct bpf_program *program)
+{
+	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
 	int fd;
 
 	if (!link)
-		return;
+		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
+	bpf_link__destroy(link);
+	return fd;
+}
+
+/* A failure only means that states are made later, when there may be no memory at once. */
+static void prepare(const struct waits_bpf *bpf)
+{
+	const int fd = open_iterator(bpf->progs.prepare);
+	char none[64];
+
 	while (fd >= 0 && read(fd, none, sizeof(none)) > 0)
 		;
 	if (fd >= 0)
 		close(fd);
-	bpf_link__destroy(link);
+}
+
+static void reject_listed(struct waits_bpf *bpf, const struct rp_waits_options *options)
+{
+	const int fd = open_iterator(bpf->progs.list);
+	struct rp_wait_process processes[64];
+	ssize_t size;
+
+	while (fd >= 0 && (size = read(fd, processes, sizeof(processes))) > 0) {
+		for (size_t i = 0; i < (size_t)size / sizeof(*processes); i++) {
+			const uint32_t process = (uint32_t)processes[i].process;
+
+			if (!options->wants(options->context, (pid_t)process))
+				reject(bpf, process, processes[i].life);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/*
+ * Reject processes before they have records. The second list has children that started between
+ * the listing and the rejection of their parents. Those that start later inherit the rejection. A
+ * failure only means that processes are rejected when they have records.
+ */
+static void reject_processes(struct waits_bpf *bpf, const struct rp_waits_options *options)
+{
+	bpf->links.sched_process_fork = bpf_program__attach(bpf->progs.sched_process_fork);
+	reject_listed(bpf, options);
+	reject_listed(bpf, options);
 }
 
 /* Run a program each time that a processor counts an event. Return: 0; -errno. */
@@ -169,12 +219,16 @@ static void attach_counts(struct rp_waits *waits)
 static int attach(struct rp_waits *waits, const struct rp_waits_options *options)
 {
 	bpf_program__set_autoattach(waits->bpf->progs.prepare, false);
+	bpf_program__set_autoattach(waits->bpf->progs.list, false);
+	bpf_program__set_autoattach(waits->bpf->progs.sched_process_fork, false);
 	bpf_program__set_autoattach(waits->bpf->progs.fault_minor, false);
 	bpf_program__set_autoattach(waits->bpf->progs.fault_major, false);
 	if (options->groups & RP_WAITS_FAULTS)
 		attach_counts(waits);
 	if (!options->without_waits)
 		prepare(waits->bpf);
+	if (options->wants)
+		reject_processes(waits->bpf, options);
 	return waits_bpf__attach(waits->bpf);
 }
 

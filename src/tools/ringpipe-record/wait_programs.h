@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "../../bpf/waits.h"
 
@@ -23,11 +24,18 @@ enum rp_waits_group {
 	RP_WAITS_INTERRUPTS = 1 << 4,	/* interrupts above the threshold */
 };
 
+/* Return: whether to record the process. */
+typedef bool (*rp_waits_filter)(void *context, pid_t process);
+
 struct rp_waits_options {
 	uint64_t threshold_ns;		/* shorter waits, calls and interrupts are left out */
 	unsigned int groups;
 	bool without_waits;
 	size_t ring_bytes;		/* a power of two, in pages */
+	rp_waits_filter wants;		/* called at the start; NULL: record all processes */
+	void *context;			/* of `wants` */
+	bool by_owner;			/* the answer depends on the user or the cgroups */
+	uint64_t since_ns;		/* `wants` knows the processes that started before */
 };
 
 /* The record is valid during the call. Another value than 0 ends the drain, which returns it. */
@@ -48,6 +56,12 @@ int rp_waits_fd(const struct rp_waits *waits);
 
 /* Deliver what the ring contains, roughly in order of time. */
 int rp_waits_drain(struct rp_waits *waits);
+
+/*
+ * Record no more of the record's process and of the children that it starts from now on. If the
+ * filter depends on the user and the cgroups, a process is recorded again after a change of these.
+ */
+void rp_waits_reject(struct rp_waits *waits, const struct rp_wait_record *record);
 
 /* Detach the programs. Records in the ring remain. */
 void rp_waits_stop(struct rp_waits *waits);

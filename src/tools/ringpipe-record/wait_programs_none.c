@@ -31,6 +31,12 @@ int rp_waits_drain(struct rp_waits *waits)
 	return 0;
 }
 
+void rp_waits_reject(struct rp_waits *waits, const struct rp_wait_record *record)
+{
+	(void)waits;
+	(void)record;
+}
+
 void rp_waits_stop(struct rp_waits *waits)
 {
 	(void)waits;
