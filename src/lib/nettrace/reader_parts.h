@@ -73,6 +73,7 @@ struct rp_reader {
 	/* Parts of the stream to read; see reader_range.c. */
 	struct rp_reader_span *spans;	/* ascending; NULL: all of the stream */
 	size_t span_count, span;
+	uint64_t range_end;		/* of `spans`: offset after the events of the range */
 	uint32_t gap;			/* number of gaps before the current offset */
 	struct rp_reader_block block;	/* the current one */
 	void (*on_block)(void *data, const struct rp_reader_block *block);

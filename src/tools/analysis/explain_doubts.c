@@ -19,10 +19,10 @@ static size_t add_missing_groups(const struct rp_thread_time *time, char *doubt)
 	char missing[128] = "";
 	size_t used = 0;
 
-	if (!time->states_groups && !time->has_calls)
+	if (!time->kinds->states_groups && !time->kinds->has_calls)
 		strcpy(missing, texts[RP_TIME_GROUP_SYSCALLS]);
 	for (unsigned int i = RP_TIME_GROUP_SYSCALLS; i < RP_TIME_GROUP_COUNT; i++) {
-		if (time->missing_groups & 1u << i)
+		if (time->kinds->missing_groups & 1u << i)
 			used += (size_t)snprintf(missing + used, sizeof(missing) - used, "%s%s",
 						 used ? ", " : "", texts[i]);
 	}
@@ -39,20 +39,20 @@ size_t rp_explain_doubts(const struct rp_thread_time *time,
 	char text[RP_TEXT_MAX];
 	size_t doubts = 0;
 
-	if (!time->has_waits)
+	if (!time->kinds->has_waits)
 		strcpy(ret_doubts[doubts++], "the trace has no waits of threads: record it by "
 		       "ringpipe record --profile all --off-cpu 0");
 	else
 		doubts += add_missing_groups(time, ret_doubts[doubts]);
-	if (time->has_waits && time->threshold_ns)
+	if (time->kinds->has_waits && time->kinds->threshold_ns)
 		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
 			 "waits, system calls and interrupts shorter than %s have no records and "
 			 "count as time of the program; ringpipe record --off-cpu 0 adds them",
-			 rp_text_short_time(time->threshold_ns, text));
-	if (time->lost)
+			 rp_text_short_time(time->kinds->threshold_ns, text));
+	if (time->kinds->lost)
 		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
 			 "%s records were lost, so waits may be missing; record with a larger "
-			 "--buffer", rp_text_count(time->lost, text));
+			 "--buffer", rp_text_count(time->kinds->lost, text));
 	if (time->left_out)
 		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
 			 "the spans have more than %u records, and %s were left out; choose "

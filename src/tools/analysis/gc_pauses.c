@@ -47,6 +47,11 @@ const char *rp_gc_reason(unsigned int reason)
 	return reason < RP_GC_REASONS ? reasons[reason].name : "other";
 }
 
+static bool is_in_range(const struct rp_gc_pauses *pauses, int64_t time_ns)
+{
+	return !pauses->range || rp_time_range_has(pauses->range, time_ns);
+}
+
 static int compare_processes(const void *left, const void *right)
 {
 	const struct rp_gc_process *a = left, *b = right;
@@ -162,8 +167,10 @@ static void take_start(struct rp_gc_pauses *pauses, const struct rp_reader_event
 		.reason = reason < RP_GC_REASONS ? (uint8_t)reason : RP_GC_REASONS,
 		.is_known = true,
 	};
-	count_collection(&process->all, &collection);
-	count_collection(&process->generations[generation], &collection);
+	if (is_in_range(pauses, event->time_ns)) {
+		count_collection(&process->all, &collection);
+		count_collection(&process->generations[generation], &collection);
+	}
 	if (open)
 		open->collection = collection;
 	if (type == RP_GC_BACKGROUND)
@@ -221,8 +228,11 @@ static int add_pause(struct rp_gc_pauses *pauses, struct rp_gc_process *process,
 		     const struct rp_gc_pause *pause)
 {
 	const uint64_t ns = (uint64_t)pause->stop_ns - (uint64_t)pause->start_ns;
-	int ret = rp_latency_add(&process->all.pauses, ns);
+	int ret;
 
+	if (!is_in_range(pauses, pause->start_ns))
+		return 0;
+	ret = rp_latency_add(&process->all.pauses, ns);
 	if (ret == 0 && pause->collection.is_known)
 		ret = rp_latency_add(&process->generations[pause->collection.generation].pauses,
 				     ns);
@@ -314,7 +324,8 @@ int rp_gc_pauses_take(struct rp_gc_pauses *pauses, const struct rp_reader_event 
 		take_end(event, found);
 		break;
 	case HEAP_STATS:
-		take_heaps(event, found);
+		if (is_in_range(pauses, event->time_ns))
+			take_heaps(event, found);
 		break;
 	default:
 		return take_restart(pauses, event, found);

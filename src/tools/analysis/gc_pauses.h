@@ -23,6 +23,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/latency_histogram.h"
+#include "tools/trace/time_range.h"
 
 #define RP_GC_GENERATIONS 3u
 #define RP_GC_HEAPS 5u			/* the generations, and those of large and pinned objects */
@@ -79,6 +80,8 @@ struct rp_gc_pauses {
 	/* Called for each pause. Return: 0, or -errno to stop reading. */
 	int (*visit)(const struct rp_gc_pause *pause, void *data);
 	void *data;
+	/* The times of the pauses and collections, by their starts, and of sizes; NULL: all. */
+	const struct rp_time_range *range;
 	struct rp_gc_process **processes;	/* in the order of their first events */
 	size_t count, capacity;
 	uint64_t ignored;

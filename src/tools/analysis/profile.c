@@ -21,6 +21,8 @@ static int count_event(const struct rp_reader_event *event, void *data)
 {
 	struct rp_profile *profile = data;
 
+	if (!rp_time_range_has(&profile->range, event->time_ns))
+		return 0;
 	profile->seen[rp_profile_classify(event)]++;
 	if (event->time_ns < profile->first_ns)
 		profile->first_ns = event->time_ns;
@@ -29,15 +31,18 @@ static int count_event(const struct rp_reader_event *event, void *data)
 	return 0;
 }
 
-int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const char *path)
+int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const char *path,
+		    const struct rp_time_range *range)
 {
 	int ret;
 
-	*profile = (struct rp_profile){ .by = by, .has_kernel = true, .first_ns = INT64_MAX };
+	*profile = (struct rp_profile){
+		.by = by, .has_kernel = true, .first_ns = INT64_MAX, .range = *range,
+	};
 	ret = rp_call_tree_init(&profile->tree);
 	if (ret)
 		return ret;
-	return path ? rp_symbols_read(&profile->symbols, path, count_event, profile) :
+	return path ? rp_symbols_read(&profile->symbols, path, range, count_event, profile) :
 		      rp_symbols_sort(&profile->symbols);
 }
 
@@ -46,7 +51,7 @@ int rp_profile_init_shared(struct rp_profile *profile, enum rp_profile_by by,
 {
 	*profile = (struct rp_profile){
 		.by = by, .has_kernel = true, .symbols = other->symbols, .shares_symbols = true,
-		.last_ns = other->last_ns,
+		.last_ns = other->last_ns, .range = other->range,
 	};
 	memcpy(profile->seen, other->seen, sizeof(profile->seen));
 	return rp_call_tree_init(&profile->tree);
@@ -217,7 +222,7 @@ static int read_events(struct rp_profile *profile, struct rp_reader *reader, tak
 	rp_profile_set_reader(profile, reader);
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
 		ret = rp_profile_process(profile, &event, &process);
-		if (ret == 0)
+		if (ret == 0 && rp_time_range_has(&profile->range, event.time_ns))
 			ret = take(profile, &event, process, data);
 		if (ret)
 			return ret;

@@ -15,6 +15,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/call_tree.h"
+#include "tools/trace/time_range.h"
 #include "tools/trace/trace_symbols.h"
 
 /* The groups of a profile's call tree. A group without a thread or process has 0 for it. */
@@ -57,14 +58,17 @@ struct rp_profile {
 	size_t function_capacity;
 	struct rp_profile_slot cache[RP_PROFILE_CACHE];
 	bool shares_symbols;		/* they belong to another profile */
-	int64_t first_ns, last_ns;	/* the earliest and latest event of the first reading */
+	struct rp_time_range range;
+	int64_t first_ns, last_ns;	/* its earliest and latest event in the first reading */
 };
 
 /*
  * Prepare, and read the names in the file at `path`; without a path, functions have no names.
+ * @range: the times of the samples or waits that count.
  * Return: as rp_symbols_read().
  */
-int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const char *path);
+int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const char *path,
+		    const struct rp_time_range *range);
 /*
  * Prepare a profile that uses the names of another one, which must outlive it. Return: 0; -ENOMEM.
  */

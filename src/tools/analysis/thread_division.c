@@ -319,11 +319,9 @@ int rp_thread_time_divide(struct rp_thread_time *time)
 
 	for (size_t i = 0; ret == 0 && i < time->count; i++) {
 		struct rp_thread_interval *interval = &time->intervals[i];
-		bool is_recorded = false;
 
-		for (size_t j = 0; j < time->waiting_count; j++)
-			is_recorded |= time->waiting_processes[j] == interval->process;
-		ret = divide(interval, is_recorded);
+		ret = divide(interval, rp_recorded_kinds_has_process(time->kinds,
+								     interval->process));
 	}
 	return ret;
 }

@@ -8,20 +8,17 @@
 
 #include "base/array.h"
 #include "tools/analysis/thread_time_parts.h"
+#include "tools/trace/event_names.h"
 #include "tools/trace/stack_frame.h"
 
-#define MACHINE "Ringpipe-Machine"
 #define UNIVERSAL "Universal.Events"
 #define SAMPLE_ID 1u
 #define SWITCH_ID 2u
 #define KERNEL_START 0xffff800000000000ull
 #define FRAMES_MAX 64u
 #define STATE_RUNNING 0u
-
-enum machine_id {		/* of MACHINE */
-	ID_WAIT = 1, ID_SYSCALL = 3, ID_FUTEX = 4, ID_FAULT = 5, ID_BLOCK = 6, ID_LOSS = 7,
-	ID_INTERRUPT = 11, ID_GROUPS = 12,
-};
+/* A request to a disk that lasts so much longer than an interval is not what its thread awaits. */
+#define REQUEST_NS 10000000
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
@@ -238,24 +235,6 @@ static int take_sample(struct rp_thread_time *time, const struct rp_reader_event
 	return 0;
 }
 
-/* Only processes with intervals are noted, and they are few. */
-static int note_process(struct rp_thread_time *time, uint64_t process)
-{
-	uint64_t *grown;
-
-	for (size_t i = time->waiting_count; i > 0; i--) {
-		if (time->waiting_processes[i - 1] == process)
-			return 0;
-	}
-	grown = rp_array_reserve(time->waiting_processes, time->waiting_count,
-				 &time->waiting_capacity, 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	time->waiting_processes = grown;
-	grown[time->waiting_count++] = process;
-	return 0;
-}
-
 /* Take from the event of a wait which thread used the processor at its end. 0; -ENOMEM. */
 static int take_previous(struct rp_thread_time *time, const struct rp_reader_event *event)
 {
@@ -278,7 +257,6 @@ static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *
 		.kind = KIND_WAIT, .part = RP_TIME_OTHER_WAIT, .to_ns = event->time_ns,
 	};
 
-	time->has_waits = true;
 	if (!has_interval(time, event->thread))
 		return 0;
 	wait.from_ns = begin_of(event, number_of(event, "duration_ns"));
@@ -295,8 +273,7 @@ static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *
 		wait.detail = time->stack.detail;
 		wait.function = time->stack.function;
 	}
-	return note_process(time, event->process) ? -ENOMEM :
-	       add_to_thread(time, event->thread, &wait);
+	return add_to_thread(time, event->thread, &wait);
 }
 
 static int take_record(struct rp_thread_time *time, const struct rp_reader_event *event,
@@ -331,23 +308,40 @@ static int take_record(struct rp_thread_time *time, const struct rp_reader_event
 	return add_to_thread(time, event->thread, &record);
 }
 
-/* Take what the recorder recorded. Return: 0; -ENOMEM. */
-static int take_groups(struct rp_thread_time *time, const struct rp_reader_event *event)
+/* Return: the last interval of the thread at `first`, its first one. */
+static size_t find_last(const struct rp_thread_time *time, size_t first)
 {
-	static const char *const names[RP_TIME_GROUP_COUNT] = {
-		"sched", "syscalls", "futex", "faults", "block", "irq",
-	};
-	const uint64_t threshold_ns = number_of(event, "threshold_ns");
-	const char *groups = text_of(time, event, "groups");
+	size_t low = first, high = time->count;
 
-	if (!groups)
-		return -ENOMEM;
-	time->states_groups = true;
-	for (unsigned int i = 0; i < RP_TIME_GROUP_COUNT; i++)
-		time->missing_groups |= strstr(groups, names[i]) ? 0 : 1u << i;
-	if (threshold_ns > time->threshold_ns)
-		time->threshold_ns = threshold_ns;
-	return 0;
+	while (high - low > 1) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (time->intervals[middle].thread == time->intervals[first].thread)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Note that a thread was in its program at the time of the event, or came back to it. All that it
+ * did before then has ended, and its records were read.
+ */
+static void note_return(struct rp_thread_time *time, const struct rp_reader_event *event)
+{
+	size_t at;
+
+	if (time->open_threads == 0 || event->time_ns < time->first_end_ns)
+		return;
+	at = find_first(time, event->thread, INT64_MIN);
+	if (at == time->count)
+		return;
+	at = find_last(time, at);
+	if (event->time_ns < time->latest_ns[at] || time->intervals[at].has_returned)
+		return;
+	time->intervals[at].has_returned = true;
+	time->open_threads--;
 }
 
 int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_event *event)
@@ -355,27 +349,25 @@ int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_even
 	if (strcmp(event->type->provider, UNIVERSAL) == 0)
 		return event->type->id == SWITCH_ID ? take_switch(time, event) :
 		       event->type->id == SAMPLE_ID ? take_sample(time, event) : 0;
-	if (strcmp(event->type->provider, MACHINE) != 0)
+	if (strcmp(event->type->provider, RP_TIME_PROVIDER) != 0) {
+		if (!rp_event_is_own(event->type->provider))
+			note_return(time, event);
 		return 0;
+	}
 	switch (event->type->id) {
-	case ID_WAIT:
+	case RP_TIME_ID_WAIT:
 		return take_wait(time, event);
-	case ID_SYSCALL:
-		time->has_calls = true;
+	case RP_TIME_ID_SYSCALL:
+		note_return(time, event);
 		return take_record(time, event, KIND_CALL, "name");
-	case ID_FUTEX:
+	case RP_TIME_ID_FUTEX:
 		return take_record(time, event, KIND_FUTEX, NULL);
-	case ID_FAULT:
+	case RP_TIME_ID_FAULT:
 		return take_record(time, event, KIND_FAULT, NULL);
-	case ID_BLOCK:
+	case RP_TIME_ID_BLOCK:
 		return take_record(time, event, KIND_BLOCK, "operation");
-	case ID_LOSS:
-		time->lost += number_of(event, "lost");
-		return 0;
-	case ID_INTERRUPT:
+	case RP_TIME_ID_INTERRUPT:
 		return take_record(time, event, KIND_INTERRUPT, "name");
-	case ID_GROUPS:
-		return take_groups(time, event);
 	default:
 		return 0;
 	}
@@ -427,11 +419,13 @@ static int list_ids(struct rp_thread_time *time)
 }
 
 int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval *intervals,
-			 size_t count, const struct rp_symbols *symbols,
-			 uint32_t pointer_bytes)
+			 size_t count, const struct rp_symbols *symbols, uint32_t pointer_bytes,
+			 const struct rp_recorded_kinds *kinds)
 {
-	*time = (struct rp_thread_time){ .intervals = intervals, .count = count,
-					 .symbols = symbols, .pointer_bytes = pointer_bytes };
+	*time = (struct rp_thread_time){
+		.intervals = intervals, .count = count, .symbols = symbols,
+		.pointer_bytes = pointer_bytes, .kinds = kinds,
+	};
 	if (count == 0)
 		return 0;
 	qsort(intervals, count, sizeof(*intervals), compare_intervals);
@@ -444,6 +438,17 @@ int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval 
 
 		time->latest_ns[i] = intervals[i].to_ns > before ? intervals[i].to_ns : before;
 	}
+	time->first_end_ns = INT64_MAX;
+	time->last_end_ns = INT64_MIN;
+	for (size_t i = 0; i < count; i++) {
+		if (i + 1 < count && intervals[i + 1].thread == intervals[i].thread)
+			continue;
+		time->open_threads++;
+		if (time->latest_ns[i] < time->first_end_ns)
+			time->first_end_ns = time->latest_ns[i];
+		if (time->latest_ns[i] > time->last_end_ns)
+			time->last_end_ns = time->latest_ns[i];
+	}
 	return list_ids(time);
 }
 
@@ -455,7 +460,7 @@ static int add_callee(struct rp_thread_time *time, struct rp_thread_interval *in
 		.waker_process = span->process,
 	};
 
-	if (interval->process == span->process ||
+	if (interval->process == span->process || span->start_ns < interval->span->start_ns ||
 	    !overlaps(interval, span->start_ns, span->stop_ns))
 		return 0;
 	callee.detail = rp_text_pool_add(&time->texts, span->name->name);
@@ -491,6 +496,13 @@ int rp_thread_time_take_callee(struct rp_thread_time *time, const struct rp_trac
 	return ret;
 }
 
+bool rp_thread_time_is_complete(const struct rp_thread_time *time, const struct rp_reader *reader,
+				int64_t now_ns)
+{
+	return time->open_threads == 0 && time->last_end_ns <= INT64_MAX - REQUEST_NS &&
+	       now_ns >= time->last_end_ns + REQUEST_NS && rp_trace_index_is_past(reader);
+}
+
 void rp_thread_time_fini(struct rp_thread_time *time)
 {
 	for (size_t i = 0; i < time->count; i++) {
@@ -501,6 +513,5 @@ void rp_thread_time_fini(struct rp_thread_time *time)
 	rp_text_pool_fini(&time->texts);
 	free(time->latest_ns);
 	free(time->ids);
-	free(time->waiting_processes);
 	*time = (struct rp_thread_time){ 0 };
 }

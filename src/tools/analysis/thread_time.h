@@ -18,15 +18,10 @@
 
 #include <ringpipe/reader.h>
 
+#include "tools/analysis/recorded_kinds.h"
 #include "tools/analysis/trace_spans.h"
 #include "tools/trace/trace_symbols.h"
 #include "tools/analysis/wait_cause.h"
-
-/* The groups of records that `ringpipe record --kernel` selects. */
-enum rp_time_group {
-	RP_TIME_GROUP_SCHED, RP_TIME_GROUP_SYSCALLS, RP_TIME_GROUP_FUTEX, RP_TIME_GROUP_FAULTS,
-	RP_TIME_GROUP_BLOCK, RP_TIME_GROUP_IRQ, RP_TIME_GROUP_COUNT,
-};
 
 /* Limits the memory for the records inside of intervals. */
 #define RP_TIME_RECORDS_MAX 4000000u
@@ -69,6 +64,7 @@ struct rp_thread_interval {
 	const char **functions;		/* that samples found, one for each sample */
 	size_t function_count, function_capacity;
 	/* For thread_time.c only. */
+	bool has_returned;		/* of the last one of a thread: see open_threads */
 	struct rp_time_record *records;
 	size_t record_count, record_capacity;
 	size_t next[RP_TIME_KINDS], next_end[RP_TIME_KINDS];	/* of each kind of record */
@@ -79,11 +75,7 @@ struct rp_thread_time {
 	size_t count;
 	const struct rp_symbols *symbols;
 	uint32_t pointer_bytes;
-	bool has_waits, has_calls;	/* the trace has such records */
-	bool states_groups;		/* the trace states what was recorded */
-	unsigned int missing_groups;	/* bits by enum rp_time_group; of any recorder */
-	uint64_t threshold_ns;		/* shorter waits, calls and interrupts have no records */
-	uint64_t lost;			/* records that the recorder lost, as the trace states */
+	const struct rp_recorded_kinds *kinds;	/* of the trace */
 	uint64_t left_out;		/* records beyond RP_TIME_RECORDS_MAX */
 	/* For thread_time.c only. */
 	struct rp_interval_id *ids;	/* sorted */
@@ -97,21 +89,30 @@ struct rp_thread_time {
 		enum rp_time_part part;
 		const char *detail, *function;
 	} stack;			/* of the wait whose event comes next */
-	uint64_t *waiting_processes;	/* those with a record of a wait */
-	size_t waiting_count, waiting_capacity;
+	size_t open_threads;		/* not yet seen in their programs after their intervals */
+	int64_t first_end_ns, last_end_ns;	/* of the threads' last intervals */
 };
 
 /*
  * Begin to divide `count` intervals, which the function sorts, and which stay the caller's.
  * @pointer_bytes: of the trace.
+ * @kinds: of the trace, complete when the time is divided.
  * Return: 0; -ENOMEM.
  */
 int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval *intervals,
-			 size_t count, const struct rp_symbols *symbols,
-			 uint32_t pointer_bytes);
+			 size_t count, const struct rp_symbols *symbols, uint32_t pointer_bytes,
+			 const struct rp_recorded_kinds *kinds);
 
 /* Take an event of the trace. Return: 0; -ENOMEM. */
 int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_event *event);
+
+/*
+ * Return: whether all records of the intervals were taken, so that the rest of the reader's trace
+ * need not be read. It is false for a reader without an index.
+ * @now_ns: time of the reader's last event.
+ */
+bool rp_thread_time_is_complete(const struct rp_thread_time *time, const struct rp_reader *reader,
+				int64_t now_ns);
 
 /*
  * Take a span of another process as work for the intervals whose span has the same trace id, or has

@@ -11,6 +11,15 @@ enum record_kind {
 	KIND_COUNT,
 };
 
+#define RP_TIME_PROVIDER "Ringpipe-Machine"
+
+/* Ids of its events. */
+enum rp_time_id {
+	RP_TIME_ID_WAIT = 1, RP_TIME_ID_SYSCALL = 3, RP_TIME_ID_FUTEX = 4, RP_TIME_ID_FAULT = 5,
+	RP_TIME_ID_BLOCK = 6, RP_TIME_ID_LOSS = 7, RP_TIME_ID_INTERRUPT = 11,
+	RP_TIME_ID_GROUPS = 12,
+};
+
 _Static_assert(KIND_COUNT == RP_TIME_KINDS, "the arrays have an item for each kind");
 
 struct rp_time_record {

@@ -167,6 +167,8 @@ static int take_event(struct rp_trace_side *side, const struct rp_reader_event *
 
 	if (side->kinds[RP_SIDE_SPAN])
 		ret = rp_trace_spans_take(&side->spans, event);
+	if (!rp_time_range_has(&side->profile.range, event->time_ns))
+		return ret;
 	if (ret == 0 && side->kinds[RP_SIDE_COUNTER])
 		ret = rp_counter_set_take(&side->counters, event, process);
 	if (ret == 0 && side->kinds[RP_SIDE_CPU] && rp_profile_is_sample(&side->profile, event))
@@ -202,12 +204,14 @@ static int take_series(struct rp_trace_side *side, const struct rp_counter_serie
 	return 0;
 }
 
-int rp_trace_side_init(struct rp_trace_side *side, const char *path)
+int rp_trace_side_init(struct rp_trace_side *side, const char *path,
+		       const struct rp_time_range *range)
 {
 	memset(side, 0, sizeof(*side));
 	side->spans.visit = take_span;
 	side->spans.data = side;
-	return rp_profile_init(&side->profile, RP_PROFILE_BY_FUNCTION, path);
+	side->spans.range = &side->profile.range;
+	return rp_profile_init(&side->profile, RP_PROFILE_BY_FUNCTION, path, range);
 }
 
 void rp_trace_sides_divide(struct rp_trace_side *a, struct rp_trace_side *b)
@@ -245,6 +249,8 @@ int rp_trace_side_read(struct rp_trace_side *side, struct rp_reader *reader)
 			ret = take_event(side, &event, process);
 		if (ret)
 			return ret;
+		if (rp_trace_spans_are_complete(&side->spans, reader))
+			break;
 	}
 	rp_counter_set_sort(&side->counters);
 	for (size_t i = 0; i < side->counters.count; i++) {

@@ -64,8 +64,10 @@ struct rp_trace_side {
 /*
  * Prepare, and read names and times in the file at `path`; the function prints why a file cannot be
  * opened. Return: as rp_profile_init(); call rp_trace_side_fini() in any case.
+ * @range: the times of the spans, by their starts, and of the other records that count.
  */
-int rp_trace_side_init(struct rp_trace_side *side, const char *path);
+int rp_trace_side_init(struct rp_trace_side *side, const char *path,
+		       const struct rp_time_range *range);
 
 /* Choose intervals of equal length for both. Call it before the second readings. */
 void rp_trace_sides_divide(struct rp_trace_side *a, struct rp_trace_side *b);

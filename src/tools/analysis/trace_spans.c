@@ -49,6 +49,7 @@ struct rp_open_span {
 	struct span_group *group;
 	struct rp_open_span *before, *after;	/* in the group */
 	struct rp_open_span *older, *newer;
+	bool is_in_range;
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -249,6 +250,7 @@ static void remove_open(struct rp_trace_spans *spans, struct rp_open_span *open)
 	*(open->older ? &open->older->newer : &spans->oldest) = open->newer;
 	*(open->newer ? &open->newer->older : &spans->newest) = open->older;
 	spans->open_count--;
+	spans->open_in_range -= open->is_in_range;
 	free(open);
 }
 
@@ -283,6 +285,7 @@ static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
 			.parent = event->related_activity, .span_id = event->span_id,
 		},
 		.group = group, .before = group->last, .older = spans->newest,
+		.is_in_range = !spans->range || rp_time_range_has(spans->range, event->time_ns),
 	};
 	memcpy(open->span.trace_id, event->trace_id, sizeof(event->trace_id));
 	if (group->last)
@@ -291,6 +294,7 @@ static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
 	spans->newest = open;
 	group->last = open;
 	spans->open_count++;
+	spans->open_in_range += open->is_in_range;
 	return spans->started ? spans->started(&open->span, spans->data) : 0;
 }
 
@@ -322,6 +326,7 @@ static int stop(struct rp_trace_spans *spans, const struct rp_span_name *name,
 	struct span_group *group = find_group(spans, event);
 	struct rp_open_span *open = group ? group->last : NULL;
 	struct rp_trace_span span;
+	bool is_in_range;
 
 	for (unsigned int i = 0; open && open->span.name != name; i++)
 		open = i < EXAMINED_MAX ? open->before : NULL;
@@ -330,7 +335,10 @@ static int stop(struct rp_trace_spans *spans, const struct rp_span_name *name,
 		return 0;
 	}
 	span = open->span;
+	is_in_range = open->is_in_range;
 	remove_open(spans, open);
+	if (!is_in_range)
+		return 0;
 	span.stop_thread = event->thread;
 	/* A clock may have gone backwards. */
 	span.stop_ns = event->time_ns > span.start_ns ? event->time_ns : span.start_ns;
@@ -366,6 +374,12 @@ int rp_trace_spans_take(struct rp_trace_spans *spans, const struct rp_reader_eve
 	return 0;
 }
 
+bool rp_trace_spans_are_complete(const struct rp_trace_spans *spans,
+				 const struct rp_reader *reader)
+{
+	return spans->open_in_range == 0 && rp_trace_index_is_past(reader);
+}
+
 int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns,
 			      rp_span_visit visit, void *data)
 {
@@ -374,6 +388,8 @@ int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns
 	for (struct rp_open_span *open = spans->oldest; open && ret == 0; open = open->newer) {
 		struct rp_trace_span span = open->span;
 
+		if (!open->is_in_range)
+			continue;
 		span.stop_thread = span.thread;
 		span.stop_ns = end_ns > span.start_ns ? end_ns : span.start_ns;
 		ret = visit(&span, data);

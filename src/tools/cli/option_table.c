@@ -319,10 +319,11 @@ const struct rp_option rp_option_table[] = {
 	  "'provider == \"Shop-Orders\" and total > 100'; EXPRESSIONS in\n"
 	  "ringpipe(1) describes the language", take_where },
 	{ RP_OPTION_FROM, 0, "from", "TIME",
-	  "only the events from this time on: since the start of the\n"
-	  "recording, as 1.5s, or in UTC, as 2026-11-21T01:02:03.5Z", take_from },
-	{ RP_OPTION_RANGE_END, 0, "to", "TIME", "only the events before this time",
-	  take_range_end },
+	  "only the events from this time on, or the spans that start then:\n"
+	  "since the start of the recording, as 1.5s, or in UTC, as\n"
+	  "2026-11-21T01:02:03.5Z", take_from },
+	{ RP_OPTION_RANGE_END, 0, "to", "TIME", "only the events before this time, or the\n"
+	  "spans that start then", take_range_end },
 	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
 	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
 	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },

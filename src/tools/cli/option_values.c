@@ -130,6 +130,12 @@ static int parse_utc(const char *text, int64_t *ret_ns)
 	return 0;
 }
 
+/* A time without a unit is in seconds, and tables print a space before the unit. */
+static bool is_second(const char *unit)
+{
+	return !*unit || !strcmp(unit, "s") || !strcmp(unit, " s");
+}
+
 int rp_time_point_parse(const char *text, struct rp_time_point *ret_point)
 {
 	const size_t length = strspn(text, "0123456789");
@@ -148,13 +154,12 @@ int rp_time_point_parse(const char *text, struct rp_time_point *ret_point)
 		memcpy(digits, text, length);
 		digits[length] = '\0';
 		if (rp_number_parse(digits, UINT32_MAX, &number) ||
-		    take_fraction(&rest, &point.ns) < 0 || strcmp(rest, "s") != 0)
+		    take_fraction(&rest, &point.ns) < 0 || !is_second(rest))
 			return -EINVAL;
 		point.ns += (int64_t)number * 1000000000;
 	} else if (rp_short_time_parse(text, &number) == 0) {
 		point.ns = (int64_t)number;
-	} else if (!strpbrk(text, "hms") || rp_duration_parse(text, &number) ||
-		   number > INT64_MAX / 1000000) {
+	} else if (rp_duration_parse(text, &number) || number > INT64_MAX / 1000000) {
 		return -EINVAL;
 	} else {
 		point.ns = (int64_t)(number * 1000000);

@@ -246,8 +246,8 @@ int rp_size_parse(const char *text, uint64_t *ret_bytes);
 int rp_short_time_parse(const char *text, uint64_t *ret_ns);
 
 /*
- * Parses a time since the start, as "1.5s", "250ms" or "1m30s", or a time in UTC, as
- * 2026-11-21T01:02:03.5Z. 0; -EINVAL.
+ * Parses a time since the start, as "1.5s", "250ms", "1m30s", "1.5" or "1.500000 s", or a time in
+ * UTC, as 2026-11-21T01:02:03.5Z. 0; -EINVAL.
  */
 int rp_time_point_parse(const char *text, struct rp_time_point *ret_point);
 

@@ -334,7 +334,8 @@ static char *render_function(const char *name, void *data)
 
 int rp_event_printer_name_functions(struct rp_event_printer *printer, const char *file)
 {
-	const int ret = rp_symbols_read(&printer->symbols, file, NULL, NULL);
+	const int ret = rp_symbols_read(&printer->symbols, file, &RP_TIME_RANGE_ALL,
+					NULL, NULL);
 
 	return ret ? ret : rp_symbols_render(&printer->symbols, render_function, printer);
 }

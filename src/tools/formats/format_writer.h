@@ -10,11 +10,13 @@
 
 #include "tools/formats/format_out.h"
 #include "tools/trace/event_expression.h"
+#include "tools/trace/time_range.h"
 
 struct rp_format_source {
 	struct rp_reader *reader;
 	struct rp_reader_info info;
 	const char *file;		/* to read again; NULL: the trace is not a regular file */
+	struct rp_time_range range;	/* the times of the events from `reader` */
 	struct rp_expression *where;	/* which events the user wants; NULL: all */
 	const char *folder;		/* that the format makes; NULL: it writes to a file */
 };

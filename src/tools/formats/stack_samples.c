@@ -28,7 +28,8 @@ int rp_stack_samples_open(const struct rp_format_source *source, struct rp_forma
 	samples->out = out;
 	samples->info = source->info;
 	/* A damaged trace may lack names. The conversion reports the damage. */
-	if (rp_profile_init(&samples->profile, RP_PROFILE_BY_THREAD, source->file) == -ENOMEM) {
+	if (rp_profile_init(&samples->profile, RP_PROFILE_BY_THREAD, source->file,
+			    &source->range) == -ENOMEM) {
 		rp_stack_samples_close(samples);
 		return -ENOMEM;
 	}

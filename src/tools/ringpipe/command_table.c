@@ -218,7 +218,7 @@ const struct rp_tool_command rp_commands[] = {
 			 "damage, and the status is 1.\n",
 		.examples = "report shop.nettrace\n"
 			    "report shop.nettrace events --where 'total > 100'\n"
-			    "report shop.nettrace spans\n"
+			    "report shop.nettrace spans --from 1.5s --to 2s\n"
 			    "report machine.nettrace cpu --by process\n"
 			    "report yesterday.nettrace --diff today.nettrace\n",
 		.options = RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_SPAN | RP_OPTION_SLOWEST |
@@ -243,8 +243,8 @@ const struct rp_tool_command rp_commands[] = {
 			 "Time without a record is unexplained.\n",
 		.examples = "explain machine.nettrace\n"
 			    "explain --span request --slowest 3 machine.nettrace\n",
-		.options = RP_OPTION_SPAN | RP_OPTION_SLOWEST | RP_OPTION_ID | RP_OPTION_FORMAT |
-			   RP_OPTION_HELP,
+		.options = RP_OPTION_SPAN | RP_OPTION_SLOWEST | RP_OPTION_ID | RP_OPTION_FROM |
+			   RP_OPTION_RANGE_END | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 1,
 		.run = rp_command_explain,

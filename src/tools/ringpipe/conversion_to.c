@@ -211,6 +211,7 @@ static int convert_into(struct conversion_to *to)
 int rp_convert_to(const struct rp_tool_options *options)
 {
 	struct conversion_to to = { .options = options, .format = rp_format_find(options->to) };
+	struct rp_trace_query query;
 	int signal_fd, status, ret;
 
 	if (!to.format) {
@@ -230,8 +231,12 @@ int rp_convert_to(const struct rp_tool_options *options)
 		rp_expression_destroy(to.source.where);
 		return RP_EXIT_FAILURE;
 	}
-	ret = rp_time_range_apply("convert", options, NULL, options->operands[0], &to.input,
-				  to.source.reader);
+	ret = rp_time_range_resolve("convert", options, to.source.reader, &to.source.range);
+	if (ret == 0) {
+		query = rp_time_range_query(&to.source.range);
+		ret = rp_time_range_select("convert", &query, options->operands[0], &to.input,
+					   to.source.reader);
+	}
 	status = ret == -EINVAL ? RP_EXIT_USAGE : ret ? RP_EXIT_FAILURE : convert_into(&to);
 	rp_reader_close(to.source.reader);
 	rp_input_close(&to.input);

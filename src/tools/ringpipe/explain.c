@@ -2,7 +2,8 @@
 /*
  * ringpipe explain: divides the time of spans by what their threads did. The file is read several
  * times: for the names of functions, for the spans, for the threads of spans that move, for the
- * records of those threads, and for the records of the threads on which they waited.
+ * records of those threads, and for the records of the threads on which they waited. By its index,
+ * all but the second reading have only a part of the file, and with a range, the second one, too.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +26,9 @@ struct explain_view {
 	struct rp_symbols symbols;
 	struct rp_trace_spans spans;
 	struct rp_slowest_spans slowest;
+	struct rp_time_range range;	/* in which the spans start */
+	struct rp_trace_index *index;	/* NULL: the trace cannot have one */
+	struct rp_recorded_kinds kinds;
 	struct rp_explanation explanation;
 };
 
@@ -58,11 +62,15 @@ static int take_span(const struct rp_trace_span *span, void *data)
 	return 0;
 }
 
-static int take_for_spans(const struct rp_reader_event *event, void *data)
+static int take_for_spans(const struct rp_reader *reader, const struct rp_reader_event *event,
+			  void *data)
 {
 	struct explain_view *view = data;
+	int ret = rp_recorded_kinds_take(&view->kinds, event);
 
-	return rp_trace_spans_take(&view->spans, event);
+	if (ret == 0)
+		ret = rp_trace_spans_take(&view->spans, event);
+	return ret ? ret : rp_trace_spans_are_complete(&view->spans, reader);
 }
 
 static int find_spans(struct explain_view *view, const char *path)
@@ -70,13 +78,19 @@ static int find_spans(struct explain_view *view, const char *path)
 	const struct rp_tool_options *options = view->options;
 	const uint32_t max = options->slowest ? options->slowest :
 			     options->id ? SPANS_OF_ID_MAX : 1;
+	struct rp_explanation_reading reading = {
+		.path = path, .signal_fd = -1, .is_loud = true, .index = view->index,
+		.query = rp_time_range_query(&view->range), .take = take_for_spans, .data = view,
+	};
 	int ret = rp_slowest_spans_init(&view->slowest, max);
 
 	if (ret < 0)
 		return ret;
-	view->spans = (struct rp_trace_spans){ .visit = take_span, .data = view };
-	ret = rp_explanation_read(path, -1, true, take_for_spans, view,
-				  &view->explanation.pointer_bytes);
+	view->spans = (struct rp_trace_spans){
+		.visit = take_span, .data = view, .range = &view->range,
+	};
+	reading.query.has_tail = true;
+	ret = rp_explanation_read(&reading, &view->explanation.pointer_bytes);
 	rp_slowest_spans_sort(&view->slowest);
 	return ret;
 }
@@ -86,17 +100,39 @@ static int divide(struct explain_view *view, const char *path)
 {
 	view->explanation.path = path;
 	view->explanation.signal_fd = -1;
+	view->explanation.index = view->index;
+	view->explanation.kinds = &view->kinds;
 	view->explanation.symbols = &view->symbols;
 	view->explanation.spans = view->slowest.spans;
 	view->explanation.span_count = view->slowest.count;
 	return rp_explanation_divide(&view->explanation);
 }
 
+/* Find the range of the options, and the index. Return: 0; an error, which was printed. */
+static int open_index(struct explain_view *view, const char *path)
+{
+	struct rp_reader *reader;
+	struct rp_input input;
+	int ret = rp_input_open(&input, path, -1, &reader);
+
+	if (ret)
+		return ret;
+	ret = rp_time_range_resolve("explain", view->options, reader, &view->range);
+	if (ret == 0)
+		ret = rp_time_range_index("explain", path, &input, &view->index);
+	rp_reader_close(reader);
+	rp_input_close(&input);
+	return ret;
+}
+
 /* Return: the exit status; -ENOMEM. */
 static int explain(struct explain_view *view, const char *path)
 {
-	int ret = rp_symbols_read(&view->symbols, path, NULL, NULL), damage, status;
+	int ret = open_index(view, path), damage, status;
 
+	if (ret < 0)
+		return ret == -EINVAL ? RP_EXIT_USAGE : RP_EXIT_FAILURE;
+	ret = rp_symbols_read(&view->symbols, path, &RP_TIME_RANGE_ALL, NULL, NULL);
 	if (ret < 0)
 		return ret == -ENOMEM ? ret : RP_EXIT_FAILURE;
 	damage = find_spans(view, path);
@@ -135,6 +171,8 @@ int rp_command_explain(const struct rp_tool_options *options)
 		status = RP_EXIT_FAILURE;
 	}
 	rp_explanation_fini(&view.explanation);
+	rp_recorded_kinds_fini(&view.kinds);
+	rp_trace_index_close(view.index);
 	rp_slowest_spans_fini(&view.slowest);
 	rp_trace_spans_fini(&view.spans);
 	rp_symbols_fini(&view.symbols);

@@ -10,33 +10,49 @@
 #include "tools/trace/input.h"
 #include "tools/trace/time_range.h"
 
-#define TIMES (RP_OPTION_FROM | RP_OPTION_RANGE_END)
+/* The events that a report reads to have those of its range. */
+enum report_reading {
+	READ_RANGE,
+	READ_WHERE,			/* likewise, but only those that fulfil the expression */
+	READ_TAIL,			/* and later ones, until the spans of the range end */
+	READ_POINTS,			/* and those between the sequence points around the range */
+	READ_RUNTIME,			/* those of the .NET runtime, at all times */
+};
+
+#define RUNTIME_EVENTS "provider == \"Microsoft-Windows-DotNETRuntime\""
 
 static const struct report_kind {
 	const char *name;
 	uint64_t options;		/* those of the command that it does not ignore */
 	bool reads_twice;
+	enum report_reading reading;
 	int (*run)(const struct rp_report *report);
 } kinds[] = {
-	{ "summary", TIMES | RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, false,
+	/* All reports but `events` count what they leave out, such as losses. */
+	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, false, READ_RANGE,
 	  rp_report_summary },
-	{ "events", TIMES | RP_OPTION_ALL | RP_OPTION_WHERE, false, rp_report_events },
-	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, false, rp_report_spans },
-	{ "losses", 0, false, rp_report_losses },
-	{ "cpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, true, rp_report_cpu },
-	{ "offcpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, true, rp_report_offcpu },
-	{ "waits", RP_OPTION_TOP, true, rp_report_waits },
-	{ "counters", 0, false, rp_report_counters },
-	{ "gc", RP_OPTION_SLOWEST, false, rp_report_gc },
-	{ "timeline", RP_OPTION_TOP, true, rp_report_timeline },
+	{ "events", RP_OPTION_ALL | RP_OPTION_WHERE, false, READ_WHERE, rp_report_events },
+	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, false, READ_TAIL, rp_report_spans },
+	{ "losses", 0, false, READ_POINTS, rp_report_losses },
+	{ "cpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, true, READ_RANGE,
+	  rp_report_cpu },
+	{ "offcpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, true, READ_RANGE,
+	  rp_report_offcpu },
+	{ "waits", RP_OPTION_TOP, true, READ_RANGE, rp_report_waits },
+	{ "counters", 0, false, READ_RANGE, rp_report_counters },
+	{ "gc", RP_OPTION_SLOWEST, false, READ_RUNTIME, rp_report_gc },
+	{ "timeline", RP_OPTION_TOP, true, READ_RANGE, rp_report_timeline },
 };
 
 /* It has another trace, too; see rp_report_diff(). */
-static const struct report_kind diff = { "diff", RP_OPTION_DIFF, true, rp_report_diff };
+static const struct report_kind diff = {
+	"diff", RP_OPTION_DIFF, true, READ_TAIL, rp_report_diff,
+};
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 /* Every report has them. */
-#define COMMON (RP_OPTION_FORMAT | RP_OPTION_HELP)
+#define COMMON \
+	(RP_OPTION_FROM | RP_OPTION_RANGE_END | RP_OPTION_FORMAT | RP_OPTION_HELP)
 
 void rp_report_offer(const char *begin)
 {
@@ -127,6 +143,29 @@ static int copy_pipe(const char *path, FILE **ret_file)
 	return ret;
 }
 
+/* Make the reader return what the report needs. Return: as rp_time_range_apply(). */
+static int select_events(const struct report_kind *kind, const char *path,
+			 const struct rp_input *input, struct rp_report *report)
+{
+	const bool is_runtime = kind->reading == READ_RUNTIME;
+	struct rp_expression *runtime = NULL;
+	struct rp_trace_query query;
+	int ret = rp_time_range_resolve("report", report->options, report->reader,
+					&report->range);
+
+	if (ret == 0 && is_runtime && rp_expression_take("report", RUNTIME_EVENTS, &runtime))
+		ret = -ENOMEM;
+	if (ret < 0)
+		return ret;
+	query = rp_time_range_query(is_runtime ? &RP_TIME_RANGE_ALL : &report->range);
+	query.where = is_runtime ? runtime : kind->reading == READ_WHERE ? report->where : NULL;
+	query.has_tail = kind->reading == READ_TAIL;
+	query.has_points = kind->reading == READ_POINTS;
+	ret = rp_time_range_select("report", &query, path, input, report->reader);
+	rp_expression_destroy(runtime);
+	return ret;
+}
+
 static int run(const struct report_kind *kind, const char *path, FILE *copied,
 	       struct rp_report *report)
 {
@@ -143,10 +182,7 @@ static int run(const struct report_kind *kind, const char *path, FILE *copied,
 		report->file = copied_path;
 	}
 	status = RP_EXIT_USAGE;
-	/* The other reports count what they leave out, such as losses. */
-	ret = rp_time_range_apply("report", report->options,
-				  kind->run == rp_report_events ? report->where : NULL, path,
-				  &input, report->reader);
+	ret = select_events(kind, path, &input, report);
 	if (ret != -EINVAL)
 		status = ret ? RP_EXIT_FAILURE : kind->run(report);
 	/* The report printed a failure to read, but not the damage which the reader skipped. */

@@ -7,6 +7,7 @@
 
 #include "tools/cli/tool.h"
 #include "tools/trace/event_expression.h"
+#include "tools/trace/time_range.h"
 
 struct rp_report {
 	struct rp_reader *reader;	/* before the first event */
@@ -14,6 +15,7 @@ struct rp_report {
 	const char *file;		/* NULL: a pipe, which can be read only once */
 	const struct rp_tool_options *options;
 	struct rp_expression *where;	/* the events to report; NULL: all */
+	struct rp_time_range range;	/* of --from and --to */
 };
 
 /*

@@ -32,7 +32,7 @@ static int read_counters(struct counter_report *counters)
 
 	while ((ret = rp_reader_next(counters->report->reader, &event)) == 1) {
 		ret = rp_symbols_process_id(&counters->processes, &event, &process);
-		if (ret == 0)
+		if (ret == 0 && rp_time_range_has(&counters->report->range, event.time_ns))
 			ret = rp_counter_set_take(&counters->set, &event, process);
 		if (ret)
 			return ret;

@@ -234,18 +234,45 @@ static int print(const struct comparison *comparison)
 	return status;
 }
 
+/*
+ * Find the range of the later trace, which has a start of its own, and read the trace once.
+ * Return: 0; -EINVAL, after an error line; as rp_trace_side_init().
+ */
+static int init_later(struct comparison *comparison)
+{
+	const struct rp_tool_options *options = comparison->report->options;
+	struct rp_time_range range;
+	struct rp_reader *reader;
+	struct rp_input input;
+	int ret = rp_input_open(&input, options->diff, -1, &reader);
+
+	if (ret)
+		return ret;
+	ret = rp_time_range_resolve("report", options, reader, &range);
+	rp_reader_close(reader);
+	rp_input_close(&input);
+	return ret ? ret : rp_trace_side_init(&comparison->after, options->diff, &range);
+}
+
 /* Read the later trace a second time. Return: the exit status; -ENOMEM. */
 static int read_later(struct comparison *comparison)
 {
 	const char *path = comparison->report->options->diff;
+	struct rp_trace_query query = rp_time_range_query(&comparison->after.profile.range);
 	struct rp_report later = { .path = path };
 	struct rp_input input;
 	int ret, status = RP_EXIT_OK;
 
 	if (rp_input_open(&input, path, -1, &later.reader))
 		return RP_EXIT_FAILURE;
-	ret = rp_trace_side_read(&comparison->after, later.reader);
-	if (ret != -ENOMEM)
+	query.has_tail = true;
+	if (rp_time_range_select("report", &query, path, &input, later.reader) < 0) {
+		status = RP_EXIT_FAILURE;
+		ret = 0;
+	} else {
+		ret = rp_trace_side_read(&comparison->after, later.reader);
+	}
+	if (ret != -ENOMEM && status == RP_EXIT_OK)
 		status = rp_report_end(&later, ret);
 	rp_reader_close(later.reader);
 	rp_input_close(&input);
@@ -297,9 +324,9 @@ int rp_report_diff(const struct rp_report *report)
 	comparison->report = report;
 	if (!is_file(report->options->diff))
 		goto out;
-	ret = rp_trace_side_init(&comparison->before, report->file);
+	ret = rp_trace_side_init(&comparison->before, report->file, &report->range);
 	if (ret == 0)
-		ret = rp_trace_side_init(&comparison->after, report->options->diff);
+		ret = init_later(comparison);
 	if (ret == 0 && !choose_kinds(comparison)) {
 		status = RP_EXIT_USAGE;
 		goto out;
@@ -308,6 +335,8 @@ int rp_report_diff(const struct rp_report *report)
 		ret = read_and_print(comparison);
 		status = ret == -ENOMEM ? RP_EXIT_FAILURE : ret;
 	}
+	if (ret == -EINVAL)
+		status = RP_EXIT_USAGE;
 	/* Other errors were printed where they occurred. */
 	if (ret == -ENOMEM)
 		rp_tool_error("out of memory");

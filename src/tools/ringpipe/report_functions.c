@@ -91,7 +91,7 @@ void rp_time_add(struct rp_rows *rows, uint64_t ns)
 int rp_report_profile_init(const struct rp_report *report, enum rp_profile_by by,
 			   struct rp_profile *ret_profile)
 {
-	int ret = rp_profile_init(ret_profile, by, report->file);
+	int ret = rp_profile_init(ret_profile, by, report->file, &report->range);
 
 	if (ret == 0)
 		return RP_EXIT_OK;

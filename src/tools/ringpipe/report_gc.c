@@ -273,7 +273,8 @@ static int print(struct gc_report *gc)
 int rp_report_gc(const struct rp_report *report)
 {
 	struct gc_report gc = {
-		.report = report, .pauses = { .visit = take_pause, .data = &gc },
+		.report = report,
+		.pauses = { .visit = take_pause, .data = &gc, .range = &report->range },
 		.max = report->options->given & RP_OPTION_SLOWEST ? report->options->slowest :
 								    SLOWEST_SHOWN,
 	};

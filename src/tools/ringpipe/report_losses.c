@@ -5,12 +5,16 @@
  * previous point. The recorder of the machine reports all its losses at the end, as events Loss. A
  * damaged part of the trace is a loss of another kind: where it is and why is known, but only the
  * sum of the events that all such parts lost.
+ *
+ * A range has the losses that may have occurred in it: those after whose first time and up to whose
+ * second time the range has a time.
  */
 #include "tools/ringpipe/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "nettrace/reader_parts.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/rows.h"
 #include "tools/trace/loss_event.h"
@@ -26,8 +30,22 @@ struct loss_report {
 	int64_t previous_ns;		/* time of the event before */
 	int64_t point_ns;		/* of the last event before the last sequence point */
 	uint64_t total;
+	uint64_t gaps;			/* lost events of the range, by the numbers of events */
 	size_t rows;
 };
+
+/* After the range, the reader skips blocks, so it does not know the last sequence point. */
+static bool overlaps_range(const struct loss_report *losses, int64_t after_ns, int64_t reported_ns,
+			   bool is_of_machine)
+{
+	const struct rp_time_range *range = &losses->report->range;
+
+	if (rp_time_range_is_all(range))
+		return true;
+	if (!is_of_machine && rp_trace_index_is_past(losses->report->reader))
+		return false;
+	return reported_ns >= range->from_ns && after_ns < range->to_ns;
+}
 
 static void add_row(struct loss_report *losses, const struct rp_reader_event *event,
 		    uint64_t process)
@@ -40,6 +58,8 @@ static void add_row(struct loss_report *losses, const struct rp_reader_event *ev
 	if (!rp_loss_event_read(event, &loss))
 		return;
 	after_ns = loss.is_of_machine ? 0 : losses->point_ns;
+	if (!overlaps_range(losses, after_ns, event->time_ns, loss.is_of_machine))
+		return;
 	rp_rows_addf(out, json_object_new_int64(after_ns), "%.6f s", (double)after_ns / 1e9);
 	rp_rows_addf(out, json_object_new_int64(event->time_ns), "%.6f s",
 		     (double)event->time_ns / 1e9);
@@ -110,6 +130,8 @@ static int read_losses(struct loss_report *losses)
 		if (ret)
 			return ret;
 		follow_points(losses);
+		if (rp_time_range_has(&losses->report->range, event.time_ns))
+			losses->gaps += losses->report->reader->lost_before;
 		if (rp_loss_event_is(event.type))
 			add_row(losses, &event, index == SIZE_MAX ? event.process :
 				losses->processes.rows[index].pid);
@@ -150,6 +172,9 @@ int rp_report_losses(const struct rp_report *report)
 		     sizeof(columns) / sizeof(columns[0]));
 	ret = read_losses(&losses);
 	rp_reader_get_stats(report->reader, &losses.stats);
+	/* The stats also have the losses that the last sequence point shows. */
+	if (!rp_time_range_is_all(&report->range))
+		losses.stats.lost = losses.gaps;
 	if (report->options->format != RP_FORMAT_TEXT)
 		add_damage(&losses);
 	if (losses.rows || report->options->format != RP_FORMAT_TEXT)

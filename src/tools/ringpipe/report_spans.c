@@ -49,22 +49,34 @@ static int take_open(const struct rp_trace_span *span, void *data)
 	       rp_span_table_add_open(&spans->table, span->name) : 0;
 }
 
+static void note_time(struct span_report *spans, int64_t time_ns)
+{
+	if (!spans->has_events || time_ns < spans->first_ns)
+		spans->first_ns = time_ns;
+	if (!spans->has_events || time_ns > spans->last_ns)
+		spans->last_ns = time_ns;
+	spans->has_events = true;
+}
+
 /* Return: as rp_reader_next(), but 0 at the end; -ENOMEM. */
 static int read_spans(struct span_report *spans)
 {
+	const struct rp_time_range *range = &spans->report->range;
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	int ret;
 
 	while ((ret = rp_reader_next(spans->report->reader, &event)) == 1) {
-		if (!spans->has_events || event.time_ns < spans->first_ns)
-			spans->first_ns = event.time_ns;
-		if (!spans->has_events || event.time_ns > spans->last_ns)
-			spans->last_ns = event.time_ns;
-		spans->has_events = true;
+		if (rp_time_range_has(range, event.time_ns))
+			note_time(spans, event.time_ns);
 		ret = rp_trace_spans_take(&spans->spans, &event);
 		if (ret < 0)
 			return ret;
+		if (rp_trace_spans_are_complete(&spans->spans, spans->report->reader))
+			break;
 	}
+	/* The rate is that of the whole range, as in the summary. */
+	if (spans->has_events && range->from_ns > 0)
+		spans->first_ns = range->from_ns;
 	if (rp_trace_spans_visit_open(&spans->spans, spans->last_ns, take_open, spans) < 0)
 		return -ENOMEM;
 	return ret;
@@ -187,7 +199,8 @@ static void print_doubts(const struct span_report *spans)
 {
 	char count[RP_TEXT_MAX];
 
-	if (spans->spans.stops_alone)
+	/* The start events of such spans may come before the range. */
+	if (spans->spans.stops_alone && rp_time_range_is_all(&spans->report->range))
 		printf("%s stop events have no start event in the trace.\n",
 		       rp_text_count(spans->spans.stops_alone, count));
 	if (spans->spans.dropped)
@@ -220,7 +233,8 @@ static int print(struct span_report *spans)
 int rp_report_spans(const struct rp_report *report)
 {
 	struct span_report spans = {
-		.report = report, .spans = { .visit = take_span, .data = &spans },
+		.report = report,
+		.spans = { .visit = take_span, .data = &spans, .range = &report->range },
 	};
 	int ret = rp_slowest_spans_init(&spans.slowest,
 					report->options->given & RP_OPTION_SLOWEST ?

@@ -193,7 +193,7 @@ static int read_threads(struct timeline *timeline)
 	rp_profile_set_reader(&timeline->profile, reader);
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
 		ret = rp_profile_process(&timeline->profile, &event, &process);
-		if (ret == 0)
+		if (ret == 0 && rp_time_range_has(&timeline->report->range, event.time_ns))
 			ret = take_event(timeline, &event, process);
 		if (ret)
 			return ret;

@@ -55,7 +55,7 @@ static int take_event(struct waits_view *view, const struct rp_reader_event *eve
 	uint64_t process;
 	int ret = rp_profile_process(&view->profile, event, &process);
 
-	if (ret)
+	if (ret || !rp_time_range_has(&view->report->range, event->time_ns))
 		return ret;
 	if (kind == RP_PROFILE_SWITCH) {
 		last->is_set = true;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <ringpipe/reader.h>
+
 /* The sort key of events in lists: provider, id, version and name. */
 struct rp_event_key {
 	const char *provider, *name;
@@ -22,5 +24,11 @@ bool rp_event_is_internal(const char *provider, const char *name);
 
 /* Whether the drain thread, rather than the program, writes the provider's events. */
 bool rp_event_is_own(const char *provider);
+
+/*
+ * Whether the event describes others, so that a range of time needs it wherever it is: the events
+ * of such a provider do, and those that state what a recording of the machine contains.
+ */
+bool rp_event_describes(const struct rp_reader_type *type);
 
 #endif

@@ -99,6 +99,7 @@ static int convert_perf(struct rp_input *input)
 		close(input->fd);
 	input->fd = fd;
 	input->start_bytes = 0;
+	input->is_converted = true;
 	return 0;
 }
 
@@ -159,7 +160,7 @@ ssize_t rp_input_read(void *data, void *buffer, size_t size)
 
 bool rp_input_can_seek(const struct rp_input *input)
 {
-	return input->bytes && !input->decompressor;
+	return input->bytes && !input->decompressor && !input->is_converted;
 }
 
 int rp_input_seek(void *data, uint64_t offset)

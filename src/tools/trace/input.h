@@ -20,6 +20,7 @@ struct rp_input {
 	uint8_t start[4];		/* the first bytes of the file */
 	size_t start_bytes, start_given;
 	bool has_start;
+	bool is_converted;		/* `fd` is a trace with the events of perf.data */
 	bool is_explained;		/* the cause of the failure was printed */
 };
 

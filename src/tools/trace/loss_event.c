@@ -5,9 +5,12 @@
 
 #include <ringpipe/field.h>
 
+#include "tools/trace/machine_clock.h"
+
 static bool is_of_machine(const struct rp_reader_type *type)
 {
-	return !strcmp(type->name, "Loss") && !strcmp(type->provider, "Ringpipe-Machine");
+	return !strcmp(type->name, RP_MACHINE_EVENT_LOSS) &&
+	       !strcmp(type->provider, RP_MACHINE_PROVIDER);
 }
 
 bool rp_loss_event_is(const struct rp_reader_type *type)

@@ -15,6 +15,7 @@
 #define RP_MACHINE_EVENT_DESCRIPTION "Machine"
 #define RP_MACHINE_EVENT_CLOCK "ClockReading"
 #define RP_MACHINE_EVENT_GROUPS "Groups"
+#define RP_MACHINE_EVENT_LOSS "Loss"
 
 /* The clocks at one moment. */
 struct rp_clock_reading {

@@ -119,7 +119,7 @@ static int take_type(struct index_builder *builder, struct rp_reader_type *type)
 	builder->type = type;
 	builder->type_index = (uintptr_t)type->user - 1;
 	builder->block.types |= 1ull << builder->type_index % 64;
-	if (rp_event_is_own(type->provider))
+	if (rp_event_describes(type))
 		builder->block.flags |= RP_INDEX_DESCRIBES;
 	return 0;
 }

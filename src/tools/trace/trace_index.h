@@ -26,7 +26,7 @@
 #define RP_TRACE_INDEX_SUFFIX ".rpidx"
 
 enum rp_index_flag {
-	/* The block has an event that describes others, see rp_event_is_own(). */
+	/* The block has an event that describes others, see rp_event_describes(). */
 	RP_INDEX_DESCRIBES = 1,
 	/* Sequence points. */
 	RP_INDEX_FLUSHES_THREADS = 2,
@@ -72,6 +72,13 @@ struct rp_trace_query {
 	int64_t from_ns, to_ns;		/* since the start of the recording; `to_ns` is excluded */
 	/* Also return the events that describe others (processes, functions), at any time. */
 	bool has_descriptions;
+	/* Also return the events after `to_ns`; rp_trace_index_is_past() shows where they begin. */
+	bool has_tail;
+	/*
+	 * Read the blocks from the last but one sequence point before the range to the second one
+	 * after it, and return their events of all times.
+	 */
+	bool has_points;
 	/*
 	 * Blocks may be left out if they have no event that fulfils these conditions. The reader
 	 * still returns other events.
@@ -131,17 +138,25 @@ void rp_trace_index_fini(struct rp_trace_index *index);
 int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_trace_query *query,
 			  struct rp_reader *reader);
 
+/*
+ * Return: whether the reader's last event comes after all blocks that have events of the query's
+ * times, and after those that `has_points` adds. It is false for a reader without an index.
+ */
+bool rp_trace_index_is_past(const struct rp_reader *reader);
+
 /* Return: the number of places before the reader's last event at which it has skipped blocks. */
 uint32_t rp_trace_index_gaps(const struct rp_reader *reader);
 
 /*
- * Make a reader, which has returned no event yet, skip the blocks that have no event that describes
- * others, if there is an index of its file. An index is not built for this.
+ * Make a reader, which has returned no event yet, return only the events of a query, as
+ * rp_trace_index_select() does, by the index that is stored for its file. An index is not built for
+ * this: without one, the reader reads all blocks.
  * @fd: the file of the reader.
  *
  * Return: 0; -ENOMEM.
  */
-int rp_trace_index_select_descriptions(const char *path, int fd, struct rp_reader *reader);
+int rp_trace_index_select_stored(const char *path, int fd, const struct rp_trace_query *query,
+				 struct rp_reader *reader);
 
 /* Decides which blocks can have an event that fulfils a query's conditions, besides its times. */
 struct rp_index_filter {

@@ -12,11 +12,6 @@
 #include "nettrace/reader_parts.h"
 #include "tools/trace/event_names.h"
 
-static bool is_description(const struct rp_reader_type *type)
-{
-	return rp_event_is_own(type->provider);
-}
-
 static bool is_wanted(const struct rp_index_block *block, const struct rp_index_filter *filter)
 {
 	const struct rp_trace_query *query = filter->query;
@@ -25,8 +20,57 @@ static bool is_wanted(const struct rp_index_block *block, const struct rp_index_
 		return false;
 	if (query->has_descriptions && block->flags & RP_INDEX_DESCRIBES)
 		return true;
-	return block->last_ns >= query->from_ns && block->first_ns < query->to_ns &&
+	return block->last_ns >= query->from_ns &&
+	       (block->first_ns < query->to_ns || query->has_tail) &&
 	       rp_index_filter_accepts(filter, block);
+}
+
+/* Extend a part of the trace to the second sequence point on each side. */
+static void extend_to_points(const struct rp_trace_index *index, size_t *begin, size_t *end)
+{
+	unsigned int before = 0, after = 0;
+
+	while (*begin > 0 && before < 2)
+		before += index->blocks[--*begin].kind == RP_BLOCK_SEQUENCE_POINT;
+	while (*end < index->block_count && after < 2)
+		after += index->blocks[(*end)++].kind == RP_BLOCK_SEQUENCE_POINT;
+}
+
+/*
+ * Find the blocks from the first to after the last that can have an event of the query's times; or,
+ * if the query wants them, those between the sequence points around these.
+ */
+static void find_range(const struct rp_trace_index *index, const struct rp_trace_query *query,
+		       size_t *ret_begin, size_t *ret_end)
+{
+	size_t begin = index->block_count, end = 0;
+
+	for (size_t i = 0; i < index->block_count; i++) {
+		const struct rp_index_block *block = &index->blocks[i];
+
+		if (block->kind != RP_BLOCK_EVENT || !block->events)
+			continue;
+		if (block->last_ns >= query->from_ns && i < begin)
+			begin = i;
+		if (block->first_ns < query->to_ns)
+			end = i + 1;
+	}
+	*ret_begin = begin;
+	*ret_end = end < begin ? begin : end;
+	if (query->has_points)
+		extend_to_points(index, ret_begin, ret_end);
+}
+
+/* Mark the events and sequence points of the range. */
+static void mark_points(const struct rp_trace_index *index, const struct rp_trace_query *query,
+			bool *marks)
+{
+	size_t begin, end;
+
+	find_range(index, query, &begin, &end);
+	for (size_t i = begin; i < end; i++)
+		marks[i] |= index->blocks[i].kind == RP_BLOCK_EVENT ||
+			    index->blocks[i].kind == RP_BLOCK_SEQUENCE_POINT;
 }
 
 /* Return: whether a block of events is in one of the parts. @before: events before the block. */
@@ -66,6 +110,10 @@ static void mark(const struct rp_trace_index *index, const struct rp_index_filte
 		marks[i] = is_wanted(&index->blocks[i], filter) &&
 			   is_in_part(index, filter->query, before);
 		before += index->blocks[i].events;
+	}
+	if (filter->query->has_points)
+		mark_points(index, filter->query, marks);
+	for (size_t i = 0; i < index->block_count; i++) {
 		if (marks[i])
 			end = end > i + 1 ? end : i + 1;
 	}
@@ -77,8 +125,8 @@ static void mark(const struct rp_trace_index *index, const struct rp_index_filte
 			marks[i] = true;
 		if (block->kind != RP_BLOCK_SEQUENCE_POINT)
 			continue;
-		marks[i] = mark_part(index, begin, i, false, marks) ||
-			   block->flags & (RP_INDEX_FLUSHES_THREADS | RP_INDEX_FLUSHES_METADATA);
+		marks[i] |= mark_part(index, begin, i, false, marks) ||
+			    block->flags & (RP_INDEX_FLUSHES_THREADS | RP_INDEX_FLUSHES_METADATA);
 		begin = i + 1;
 	}
 	mark_part(index, begin, end, !index->is_whole, marks);
@@ -97,12 +145,13 @@ int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_tr
 {
 	struct rp_index_filter filter;
 	struct rp_reader_span *spans;
-	size_t count = 0;
+	size_t count = 0, begin, end;
 	bool *marks;
 
-	if (query->from_ns != INT64_MIN || query->to_ns != INT64_MAX)
-		rp_reader_limit_time(reader, query->from_ns, query->to_ns,
-				     query->has_descriptions ? is_description : NULL);
+	if (!query->has_points && (query->from_ns != INT64_MIN || query->to_ns != INT64_MAX))
+		rp_reader_limit_time(reader, query->from_ns,
+				     query->has_tail ? INT64_MAX : query->to_ns,
+				     query->has_descriptions ? rp_event_describes : NULL);
 	if (!index)
 		return 0;
 	if (rp_index_filter_init(&filter, index, query) < 0)
@@ -117,6 +166,9 @@ int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_tr
 	}
 	mark(index, &filter, marks);
 	rp_index_filter_fini(&filter);
+	find_range(index, query, &begin, &end);
+	/* The damage is reported wherever it is. */
+	reader->range_end = !index->is_whole ? UINT64_MAX : end ? index->blocks[end - 1].end : 0;
 	for (size_t i = 0; i < index->block_count; i++) {
 		if (marks[i])
 			add_span(spans, &count, index->blocks[i].begin, index->blocks[i].end);
@@ -128,22 +180,25 @@ int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_tr
 	return 0;
 }
 
+bool rp_trace_index_is_past(const struct rp_reader *reader)
+{
+	return reader->spans && reader->block.begin >= reader->range_end;
+}
+
 uint32_t rp_trace_index_gaps(const struct rp_reader *reader)
 {
 	return reader->gap;
 }
 
-int rp_trace_index_select_descriptions(const char *path, int fd, struct rp_reader *reader)
+int rp_trace_index_select_stored(const char *path, int fd, const struct rp_trace_query *query,
+				 struct rp_reader *reader)
 {
-	const struct rp_trace_query query = {
-		.from_ns = INT64_MAX, .to_ns = INT64_MIN, .has_descriptions = true,
-	};
 	struct rp_trace_index index;
 	int ret = rp_trace_index_load(path, fd, &index);
 
 	if (ret < 0)
-		return ret == -ENOMEM ? ret : 0;
-	ret = rp_trace_index_select(&index, &query, reader);
+		return ret == -ENOMEM ? ret : rp_trace_index_select(NULL, query, reader);
+	ret = rp_trace_index_select(&index, query, reader);
 	rp_trace_index_fini(&index);
 	return ret;
 }

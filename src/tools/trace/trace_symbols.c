@@ -385,9 +385,10 @@ int rp_symbols_sort(struct rp_symbols *symbols)
 	return 0;
 }
 
-int rp_symbols_read(struct rp_symbols *symbols, const char *path, rp_symbols_visit visit,
-		    void *data)
+int rp_symbols_read(struct rp_symbols *symbols, const char *path,
+		    const struct rp_time_range *range, rp_symbols_visit visit, void *data)
 {
+	struct rp_trace_query query = rp_time_range_query(range);
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	struct rp_input input;
@@ -395,8 +396,14 @@ int rp_symbols_read(struct rp_symbols *symbols, const char *path, rp_symbols_vis
 
 	if (ret)
 		return ret;
-	if (!visit && rp_input_can_seek(&input))
-		ret = rp_trace_index_select_descriptions(path, input.fd, reader);
+	if (!visit) {
+		query.from_ns = INT64_MAX;
+		query.to_ns = INT64_MIN;
+	}
+	if (rp_input_can_seek(&input))
+		ret = rp_trace_index_select_stored(path, input.fd, &query, reader);
+	else
+		ret = rp_trace_index_select(NULL, &query, reader);
 	while (ret == 0 && rp_reader_next(reader, &event) == 1) {
 		ret = rp_symbols_take(symbols, &event);
 		if (ret == 0 && visit)

@@ -21,6 +21,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/trace/text_pool.h"
+#include "tools/trace/time_range.h"
 #include "tools/trace/processes.h"
 
 #define RP_SYMBOLS_MAX (4u << 20)
@@ -69,11 +70,13 @@ int rp_symbols_sort(struct rp_symbols *symbols);
 /*
  * Read the file at `path`, which may be compressed, and prepare for lookups. The reader skips
  * damage. The function prints why a file cannot be opened.
- * @visit: sees each event too; or NULL.
+ * @range: the times of the events to visit; names are read at any time. The function reads only the
+ *	blocks that have them if the file's index is stored.
+ * @visit: sees each event of the range, and the others that describe events; or NULL.
  * Return: 0; -errno of rp_input_open(); what `visit` returned; -ENOMEM.
  */
-int rp_symbols_read(struct rp_symbols *symbols, const char *path, rp_symbols_visit visit,
-		    void *data);
+int rp_symbols_read(struct rp_symbols *symbols, const char *path,
+		    const struct rp_time_range *range, rp_symbols_visit visit, void *data);
 
 /* Look up an address of a process at a time of the trace; `ret_symbol` has what is known. */
 void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,

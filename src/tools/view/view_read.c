@@ -429,7 +429,8 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 int rp_view_read(struct rp_view_trace *trace, int signal_fd)
 {
 	struct view_reading reading = { .trace = trace };
-	int ret = rp_profile_init(&trace->cpu, RP_PROFILE_BY_FUNCTION, NULL);
+	int ret = rp_profile_init(&trace->cpu, RP_PROFILE_BY_FUNCTION, NULL,
+				  &RP_TIME_RANGE_ALL);
 
 	if (ret == 0 && trace->index)
 		take_types(trace);
