@@ -4,6 +4,7 @@
 damage costs no more than what follows it."""
 import json
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -16,11 +17,11 @@ from tool import ToolTest
 EVENTS = 60000
 
 
-def trace_of(events):
+def trace_of(events, name=lambda at: f"customer {at * 7919 % 100003}"):
     trace = nettrace.Trace()
     trace.define(1, "Shop", "OrderPlaced", 5, [("id", 12), ("customer", 18)])
     for start in range(0, events, 1000):
-        trace.events(1, [nettrace.order(at, f"customer {at * 7919 % 100003}")
+        trace.events(1, [nettrace.order(at, name(at))
                          for at in range(start, start + 1000)], thread=7, ns=start * 1000)
     return trace.end()
 
@@ -45,8 +46,8 @@ class Compression(ToolTest):
         super().setUpClass()
         cls.plain = trace_of(EVENTS)
 
-    def compress(self, *options):
-        path = self.write("plain.nettrace", self.plain)
+    def compress(self, *options, plain=None):
+        path = self.write("plain.nettrace", plain or self.plain)
         self.run_tool("convert", path, "-f", "-o", "t.nettrace.zst", *options)
         return self.read("t.nettrace.zst")
 
@@ -109,6 +110,59 @@ class Compression(ToolTest):
             self.assertIn("a damaged frame of zstd: ", errors)
             self.assertLess(events, EVENTS)
             compressed[at] ^= 16
+
+    RANGE = "--from", "0.030000 s", "--to", "30100us"	# of the frames in the middle
+
+    def events_of_range(self, path, **options):
+        return self.run_tool("report", path, "events", "--format", "csv", *self.RANGE, **options)[0]
+
+    def test_a_range_of_time_is_that_of_the_plain_trace(self):
+        self.compress()
+        wanted = self.events_of_range("plain.nettrace")
+        self.assertEqual(len(wanted.splitlines()), 101)
+        for _ in "without an index", "with an index":
+            self.assertEqual(self.events_of_range("t.nettrace.zst"), wanted)
+        self.assertEqual(self.events_of_range("-", data=self.read("t.nettrace.zst")), wanted)
+        for what in "summary", "spans", "timeline":
+            options = "report", what, *self.RANGE, "--format", "json"
+            found, expected = (json.loads(self.run_tool(options[0], path, *options[1:])[0])
+                               for path in ("t.nettrace.zst", "plain.nettrace"))
+            if what == "summary":	# it has the name of the file, and how much was read
+                found, expected = (dict(row, file=None, bytes=0) for row in (found, expected))
+            self.assertEqual(found, expected)
+
+    def test_a_range_reads_no_frame_of_other_times(self):
+        chance = random.Random(1)
+        compressed = bytearray(self.compress(plain=trace_of(EVENTS, lambda at: hex(
+            chance.getrandbits(240)))))
+        frames = frames_of(compressed)
+        self.assertGreater(len(frames), 6)
+        wanted = self.events_of_range("t.nettrace.zst")
+        status = os.stat(self.path("t.nettrace.zst"))
+        last = sum(size for size, _ in frames[:-3])
+        compressed[last:last + 100] = bytes(100)
+        self.write("t.nettrace.zst", compressed)
+        os.utime(self.path("t.nettrace.zst"), ns=(status.st_atime_ns, status.st_mtime_ns))
+        self.assertEqual(self.events_of_range("t.nettrace.zst"), wanted)
+        self.count("t.nettrace.zst", status=1)
+
+    def test_a_table_of_another_program_is_read_and_a_wrong_one_is_ignored(self):
+        compressed = self.compress()
+        frames = frames_of(compressed)
+        wanted = self.events_of_range("plain.nettrace")
+        content = compressed[:sum(size for size, _ in frames)]
+
+        def table(rows, descriptor, count=None, magic=0x8f92eab1):
+            body = b"".join(rows) + struct.pack("<IBI", len(rows) if count is None else count,
+                                                descriptor, magic)
+            return struct.pack("<II", 0x184d2a5e, len(body)) + body
+
+        plain = [struct.pack("<II", *row) for row in frames]
+        for tail in (table([struct.pack("<III", *row, 7) for row in frames], 0x80),
+                     table(plain[:-1], 0), table(plain, 4), table(plain, 0, len(plain) + 1),
+                     table(plain, 0, 0), table(plain, 0, 2**32 - 1), table(plain, 0, magic=1), b""):
+            path = self.write("other.zst", content + tail)
+            self.assertEqual(self.events_of_range(path), wanted)
 
     def test_a_full_disk_is_reported(self):
         path = self.write("plain.nettrace", self.plain)

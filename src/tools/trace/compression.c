@@ -12,9 +12,6 @@
 
 #define LEVEL 3
 #define FRAME_BYTES (1u << 20)	/* of the trace, in a frame; a reader's buffer */
-#define SKIPPABLE_MAGIC 0x184d2a5eu
-#define TABLE_MAGIC 0x8f92eab1u
-#define FOOTER_BYTES 9u
 #define FRAMES_MAX 0x8000000u
 
 struct zstd_frame {
@@ -126,12 +123,14 @@ int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_by
 {
 	int ret = write_frame(compressor, fd);
 	const uint32_t count = (uint32_t)compressor->frame_count;
-	const uint32_t size = count * (uint32_t)sizeof(struct zstd_frame) + FOOTER_BYTES;
-	const uint32_t header[2] = { SKIPPABLE_MAGIC, size };
-	uint8_t footer[FOOTER_BYTES] = { 0 };	/* the descriptor: entries without checksums */
+	const uint32_t entries = count * (uint32_t)sizeof(struct zstd_frame);
+	const uint32_t size = entries + RP_FRAME_TABLE_FOOTER_BYTES;
+	const uint32_t header[2] = { RP_SKIPPABLE_MAGIC, size };
+	/* The descriptor is 0: entries without checksums. */
+	uint8_t footer[RP_FRAME_TABLE_FOOTER_BYTES] = { 0 };
 
 	memcpy(footer, &count, 4);
-	memcpy(footer + 5, &(uint32_t){ TABLE_MAGIC }, 4);
+	memcpy(footer + 5, &(uint32_t){ RP_FRAME_TABLE_MAGIC }, 4);
 	if (ret == 0)
 		ret = put(compressor, fd, header, sizeof(header));
 	if (ret == 0)
@@ -150,7 +149,9 @@ struct rp_decompressor {
 	size_t compressed_capacity;
 	ZSTD_inBuffer in;
 	uint8_t *plain;
+	uint64_t plain_offset;		/* of `plain` in the trace */
 	size_t plain_bytes, given;
+	uint64_t wanted_offset;		/* of a seek into the next frame; or 0 */
 	const char *error;
 };
 
@@ -211,6 +212,7 @@ static int take_frame(struct rp_decompressor *decompressor)
 	ZSTD_inBuffer *in = &decompressor->in;
 	size_t left;
 
+	decompressor->plain_offset += decompressor->plain_bytes;
 	decompressor->given = decompressor->plain_bytes = 0;
 	do {
 		int more = in->pos < in->size ? 1 : fill(decompressor);
@@ -229,6 +231,22 @@ static int take_frame(struct rp_decompressor *decompressor)
 	return 0;
 }
 
+/* Decompress and drop what is before the offset that is wanted. Return: 0; -errno. */
+static int skip(struct rp_decompressor *decompressor)
+{
+	uint64_t step = decompressor->wanted_offset - decompressor->plain_offset;
+	int ret = 0;
+
+	while (ret == 0 && step >= decompressor->plain_bytes && decompressor->plain_bytes) {
+		ret = take_frame(decompressor);
+		step = decompressor->wanted_offset - decompressor->plain_offset;
+	}
+	if (ret == 0 && decompressor->plain_bytes)
+		decompressor->given = (size_t)step;
+	decompressor->wanted_offset = 0;
+	return ret;
+}
+
 ssize_t rp_decompressor_read(struct rp_decompressor *decompressor, void *buffer, size_t size)
 {
 	size_t left;
@@ -236,6 +254,8 @@ ssize_t rp_decompressor_read(struct rp_decompressor *decompressor, void *buffer,
 
 	if (decompressor->given == decompressor->plain_bytes)
 		ret = take_frame(decompressor);
+	if (ret == 0 && decompressor->wanted_offset > decompressor->plain_offset)
+		ret = skip(decompressor);
 	if (ret < 0)
 		return ret;
 	left = decompressor->plain_bytes - decompressor->given;
@@ -244,6 +264,26 @@ ssize_t rp_decompressor_read(struct rp_decompressor *decompressor, void *buffer,
 	memcpy(buffer, decompressor->plain + decompressor->given, size);
 	decompressor->given += size;
 	return (ssize_t)size;
+}
+
+int rp_decompressor_seek(struct rp_decompressor *decompressor, const struct rp_frame_table *table,
+			 uint64_t offset, uint64_t *ret_file_offset)
+{
+	const struct rp_frame *frame = rp_frame_table_find(table, offset);
+
+	if (offset >= decompressor->plain_offset &&
+	    offset - decompressor->plain_offset < decompressor->plain_bytes) {
+		decompressor->given = (size_t)(offset - decompressor->plain_offset);
+		decompressor->wanted_offset = 0;
+		return 0;
+	}
+	ZSTD_DCtx_reset(decompressor->context, ZSTD_reset_session_only);
+	decompressor->in.pos = decompressor->in.size = 0;
+	decompressor->plain_bytes = decompressor->given = 0;
+	decompressor->plain_offset = frame->plain;
+	decompressor->wanted_offset = offset;
+	*ret_file_offset = frame->compressed;
+	return 1;
 }
 
 const char *rp_decompressor_error(const struct rp_decompressor *decompressor)

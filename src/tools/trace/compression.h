@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/trace/frame_table.h"
+
 /* Whether this build can compress and decompress. */
 bool rp_compression_is_supported(void);
 
@@ -51,6 +53,16 @@ void rp_decompressor_destroy(struct rp_decompressor *decompressor);
  * frame; -EBADMSG: damaged, see rp_decompressor_error(); -errno of `read`.
  */
 ssize_t rp_decompressor_read(struct rp_decompressor *decompressor, void *buffer, size_t size);
+
+/*
+ * Continue to read at an offset of the trace.
+ * @table: of the file.
+ * @ret_file_offset: if the result is 1, where the decompressor's function `read` must continue.
+ *
+ * Return: 0: the file stays where it is; 1; -ESPIPE: not supported.
+ */
+int rp_decompressor_seek(struct rp_decompressor *decompressor, const struct rp_frame_table *table,
+			 uint64_t offset, uint64_t *ret_file_offset);
 const char *rp_decompressor_error(const struct rp_decompressor *decompressor);
 
 #endif

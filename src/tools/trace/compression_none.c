@@ -49,6 +49,13 @@ ssize_t rp_decompressor_read(struct rp_decompressor *decompressor, void *buffer,
 	return -EOPNOTSUPP;
 }
 
+int rp_decompressor_seek(struct rp_decompressor *decompressor, const struct rp_frame_table *table,
+			 uint64_t offset, uint64_t *ret_file_offset)
+{
+	(void)decompressor, (void)table, (void)offset, (void)ret_file_offset;
+	return -ESPIPE;
+}
+
 const char *rp_decompressor_error(const struct rp_decompressor *decompressor)
 {
 	(void)decompressor;

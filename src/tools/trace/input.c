@@ -125,7 +125,11 @@ static int take_start(struct rp_input *input)
 		return -EOPNOTSUPP;
 	input->decompressor = rp_decompressor_create(read_file, input, input->start,
 						     input->start_bytes);
-	return input->decompressor ? 0 : -ENOMEM;
+	if (!input->decompressor)
+		return -ENOMEM;
+	/* Without a table, the trace is read from its start to its end. */
+	return !input->bytes || rp_frame_table_read(input->fd, input->bytes, &input->frames) !=
+				-ENOMEM ? 0 : -ENOMEM;
 }
 
 static ssize_t decompress(struct rp_input *input, void *buffer, size_t size)
@@ -160,15 +164,23 @@ ssize_t rp_input_read(void *data, void *buffer, size_t size)
 
 bool rp_input_can_seek(const struct rp_input *input)
 {
-	return input->bytes && !input->decompressor && !input->is_converted;
+	return input->bytes && !input->is_converted &&
+	       (!input->decompressor || input->frames.count);
 }
 
 int rp_input_seek(void *data, uint64_t offset)
 {
 	struct rp_input *input = data;
 
+	int ret;
+
 	if (!rp_input_can_seek(input))
 		return -ESPIPE;
+	if (input->decompressor) {
+		ret = rp_decompressor_seek(input->decompressor, &input->frames, offset, &offset);
+		if (ret <= 0)
+			return ret;
+	}
 	if (lseek(input->fd, (off_t)offset, SEEK_SET) < 0)
 		return -errno;
 	input->start_given = input->start_bytes;
@@ -247,6 +259,7 @@ void rp_input_close(struct rp_input *input)
 	input->fd = -1;
 	rp_decompressor_destroy(input->decompressor);
 	input->decompressor = NULL;
+	rp_frame_table_fini(&input->frames);
 }
 
 static void explain_error(const struct rp_reader *reader, int error, char *buffer, size_t size)

@@ -10,6 +10,8 @@
 
 #include <ringpipe/reader.h>
 
+#include "tools/trace/frame_table.h"
+
 struct rp_input {
 	const char *path;		/* for messages: the path, or "standard input" */
 	int fd;
@@ -17,6 +19,7 @@ struct rp_input {
 	uint64_t bytes;			/* of a regular file, else 0 */
 	uint64_t taken;			/* bytes read */
 	struct rp_decompressor *decompressor;	/* NULL: the file is not compressed */
+	struct rp_frame_table frames;	/* of a compressed file; empty: it cannot seek */
 	uint8_t start[4];		/* the first bytes of the file */
 	size_t start_bytes, start_given;
 	bool has_start;
