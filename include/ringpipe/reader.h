@@ -151,6 +151,18 @@ struct rp_reader_stats {
 #define RP_READER_STATS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_stats, unordered)
 #define RP_READER_STATS_INIT RP_INIT_(struct rp_reader_stats)
 
+/* The times of the events that a reader returns, since the start of the recording. */
+struct rp_reader_range {
+	uint32_t size;
+	uint32_t reserved;		/* 0 */
+	int64_t from_ns;
+	int64_t to_ns;			/* excluded */
+};
+
+#define RP_READER_RANGE_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_range, to_ns)
+/* All times. */
+#define RP_READER_RANGE_INIT { sizeof(struct rp_reader_range), 0, INT64_MIN, INT64_MAX }
+
 /* A damaged part of a stream, which a reader skipped. */
 struct rp_reader_damage {
 	uint32_t size;
@@ -230,6 +242,18 @@ RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
  * Return: 0; -EINVAL if `reader` is NULL or has returned an event.
  */
 RP_PUBLIC int rp_reader_resume_after_damage(struct rp_reader *reader);
+
+/*
+ * Make a reader return only the events of a range of time. The reader still reads the whole stream,
+ * because events depend on definitions, threads and stacks before them. Of the stats, `events`
+ * counts the events of the range, and the others are those of the stream.
+ * @range: the range; its start is before its end.
+ *
+ * Context: any thread, while no other uses the reader, before the first event.
+ * Return: 0; -EINVAL if `reader` or `range` is NULL, the size of `range` is not valid, the range is
+ * empty, or the reader has returned an event.
+ */
+RP_PUBLIC int rp_reader_set_range(struct rp_reader *reader, const struct rp_reader_range *range);
 
 /*
  * Return a damaged range that the reader has skipped so far.

@@ -370,6 +370,23 @@ public:
 			throw_error(-ret, "resume_after_damage");
 	}
 
+	/*
+	 * Read only the events from one time on and before another, since the start of the
+	 * recording, as rp_reader_set_range() does. Call it before begin(). It throws if the range
+	 * is empty or an event was read.
+	 */
+	void set_range(std::chrono::nanoseconds from, std::chrono::nanoseconds to)
+	{
+		rp_reader_range range = RP_READER_RANGE_INIT;
+		int ret;
+
+		range.from_ns = from.count();
+		range.to_ns = to.count();
+		ret = rp_reader_set_range(reader_, &range);
+		if (ret < 0)
+			throw_error(-ret, "set_range");
+	}
+
 	/* The damaged ranges skipped so far, up to the number that the reader remembers. */
 	std::vector<rp_reader_damage> damage() const
 	{

@@ -48,26 +48,29 @@ PyObject *rp_py_raise(PyObject *path, const char *sentence, bool is_incomplete)
 
 static PyObject *open_trace(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-	static char source[] = "", resume[] = "resume";
-	static char *names[] = { source, resume, NULL };
-	PyObject *object;
-	int resumes = 0;
+	static char source[] = "", resume[] = "resume", start[] = "start", stop[] = "stop";
+	static char *names[] = { source, resume, start, stop, NULL };
+	struct rp_py_options options = { .start = Py_None, .stop = Py_None };
 
 	(void)module;
-	if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$p:open", names, &object,
-					 &resumes))
+	if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$pOO:open", names,
+					 &options.source, &options.resumes, &options.start,
+					 &options.stop))
 		return NULL;
-	return rp_py_trace_open(object, resumes);
+	return rp_py_trace_open(&options);
 }
 
 static PyMethodDef functions[] = {
 	{ "open", (PyCFunction)(void (*)(void))open_trace, METH_VARARGS | METH_KEYWORDS,
-	  "open(source, /, *, resume=False)\n--\n\n"
+	  "open(source, /, *, resume=False, start=None, stop=None)\n--\n\n"
 	  "Open a trace and read its header.\n\n"
 	  "source is a path, the bytes of a trace, a file object, or an object with fileno().\n"
 	  "The trace may be compressed by zstd. The caller closes files that the caller opened.\n"
 	  "If resume is true, the trace skips damage instead of raising Error; Trace.damage lists\n"
-	  "it.\n\n"
+	  "it.\n"
+	  "start and stop select the events from one time on and before another. A time is an\n"
+	  "int, the nanoseconds since the start of the recording, as Event.time is; a timedelta\n"
+	  "since then; or a datetime with a time zone.\n\n"
 	  "Raises OSError if the file cannot be opened or read, and Error if it is no trace." },
 	{ NULL, NULL, 0, NULL },
 };

@@ -92,8 +92,25 @@ void rp_py_source_fini(struct rp_py_source *source);
  */
 ssize_t rp_py_source_read(void *data, void *buffer, size_t size);
 
-/* Create a trace. `resumes`: skip damage. Return: NULL with an exception. */
-PyObject *rp_py_trace_open(PyObject *object, bool resumes);
+/* The arguments of open(). */
+struct rp_py_options {
+	PyObject *source;
+	int resumes;		/* skip damage */
+	PyObject *start, *stop;	/* of the range of time; None: all times */
+};
+
+/* Create a trace. Return: NULL with an exception. */
+PyObject *rp_py_trace_open(const struct rp_py_options *options);
+
+/*
+ * Limit a trace, of which the header was read, to the events of the options' times. A file that was
+ * opened by its path is read by the index that `ringpipe` has stored for it. Return: false with an
+ * exception.
+ */
+bool rp_py_range_apply(struct rp_py_trace *trace, const struct rp_py_options *options);
+
+/* Continue to read at an offset of a file that is not compressed: a rp_byte_source_seek_to. */
+int rp_py_source_seek(void *data, uint64_t offset);
 
 /* Release an event's claim on the reader, which is closed with the last one. */
 void rp_py_trace_release(struct rp_py_trace *trace);

@@ -134,6 +134,18 @@ ssize_t rp_py_source_read(void *data, void *buffer, size_t size)
 	return (ssize_t)left;
 }
 
+int rp_py_source_seek(void *data, uint64_t offset)
+{
+	struct rp_py_source *source = data;
+
+	if (!source->owns_fd || source->decompressor)
+		return -ESPIPE;
+	if (lseek(source->fd, (off_t)offset, SEEK_SET) < 0)
+		return -errno;
+	source->start_given = source->start_bytes;
+	return 0;
+}
+
 static bool init_path(struct rp_py_source *source)
 {
 	PyObject *bytes;

@@ -286,13 +286,14 @@ static bool take_key_values(struct rp_py_trace *self)
 	return self->key_values;
 }
 
-static bool start(struct rp_py_trace *self, bool resumes)
+static bool start(struct rp_py_trace *self, const struct rp_py_options *options)
 {
 	struct rp_byte_source bytes;
 	char said[256] = "";
 	int ret;
 
 	rp_byte_source_init_read(&bytes, rp_py_source_read, &self->source);
+	bytes.seek = rp_py_source_seek;
 	self->is_busy = true;
 	ret = rp_reader_open_source(&bytes, &self->reader, said, sizeof(said));
 	self->is_busy = false;
@@ -300,13 +301,13 @@ static bool start(struct rp_py_trace *self, bool resumes)
 		raise_open(&self->source, ret, said);
 		return false;
 	}
-	if (resumes)
+	if (options->resumes)
 		(void)rp_reader_resume_after_damage(self->reader);
 	rp_reader_get_info(self->reader, &self->info);
-	return take_key_values(self);
+	return rp_py_range_apply(self, options) && take_key_values(self);
 }
 
-PyObject *rp_py_trace_open(PyObject *object, bool resumes)
+PyObject *rp_py_trace_open(const struct rp_py_options *options)
 {
 	PyObject *created = PyType_GenericAlloc(rp_py_objects.trace, 0);
 	struct rp_py_trace *self = (struct rp_py_trace *)created;
@@ -316,7 +317,7 @@ PyObject *rp_py_trace_open(PyObject *object, bool resumes)
 	self->info = (struct rp_reader_info)RP_READER_INFO_INIT;
 	self->stats = (struct rp_reader_stats)RP_READER_STATS_INIT;
 	self->source.fd = -1;
-	if (!rp_py_source_init(&self->source, object) || !start(self, resumes))
+	if (!rp_py_source_init(&self->source, options->source) || !start(self, options))
 		Py_CLEAR(created);
 	return created;
 }

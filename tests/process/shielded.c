@@ -336,21 +336,21 @@ static void readers(void)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	struct rp_reader_range range = RP_READER_RANGE_INIT;
 	struct rp_reader_info info = RP_READER_INFO_INIT;
 	FILE *null = fopen("/dev/null", "w");
+	char message[128], *key;
 	struct rp_fields fields;
 	struct rp_reader *reader;
-	char message[128], *key;
 	int fds[2];
 
 	check(rp_reader_open_memory(trace, trace_bytes, &reader) == 0);
-	check(rp_reader_resume_after_damage(reader) == 0 && rp_reader_next(reader, &event) == 1);
-	check(rp_reader_get_damage(reader, 0, NULL) == -EINVAL);
+	check(!rp_reader_set_range(reader, &range) && !rp_reader_resume_after_damage(reader));
+	check(rp_reader_next(reader, &event) && rp_reader_get_damage(reader, 0, NULL) == -EINVAL);
 	rp_reader_get_fields(&event, &fields);
-	check(rp_reader_print_json(&event, null) == 0);
-	check(rp_reader_get_info(reader, &info) == 0 && rp_reader_get_stats(reader, &stats) == 0);
+	check(!rp_reader_print_json(&event, null) && !rp_reader_get_info(reader, &info));
 	check(rp_reader_get_key_value(reader, 0, (const char **)&key, NULL) == -ENOENT);
-	check(*rp_reader_error(reader) == '\0');
+	check(!rp_reader_get_stats(reader, &stats) && !*rp_reader_error(reader));
 	rp_reader_close(reader);
 	check(rp_reader_open_explained(fileno(null), &reader, message, sizeof(message)) < 0);
 	check(rp_reader_open("/dev/null", &reader) < 0 && pipe(fds) == 0 && close(fds[1]) == 0);
@@ -455,7 +455,7 @@ static const struct row {
 	{ readers, "rp_reader_open rp_reader_open_fd rp_reader_open_memory rp_reader_next "
 	  "rp_reader_get_fields rp_reader_print_json rp_reader_get_info rp_reader_get_stats "
 	  "rp_reader_get_key_value rp_reader_error rp_reader_close rp_reader_open_explained "
-	  "rp_reader_resume_after_damage rp_reader_get_damage" },
+	  "rp_reader_resume_after_damage rp_reader_set_range rp_reader_get_damage" },
 	{ preparation, "rp_prepare rp_error_call rp_host_list_copies" },
 	{ diagnostics, "rp_diagnostics_wait rp_diagnostics_fd rp_diagnostics_dispatch "
 	  "rp_host_set_environment_callback rp_code_add rp_code_remove" },

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The Python module `ringpipe` on the traces of traces.py, which also has their values."""
 import ast
+import datetime
 import os
 import struct
 import subprocess
@@ -221,6 +222,76 @@ class Traces(unittest.TestCase):
             out = subprocess.run([sys.executable, "-c", program], check=True, text=True,
                                  stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": folder})
         self.assertEqual(out.stdout.strip(), "[] True False")
+
+
+class Ranges(unittest.TestCase):
+    """A trace has an event at each microsecond from 1 ms after its start on."""
+    COUNT = 1000
+
+    def setUp(self):
+        trace = v4.Trace().define(1, "Shop", "OrderPlaced", 5, [("order_id", v4.U64)])
+        for block in range(0, self.COUNT, 50):
+            trace.events(1, [struct.pack("<Q", i) for i in range(block, block + 50)],
+                         ns=1_000_000 + 1000 * block)
+        self.data = trace.end()
+
+    def orders(self, **options):
+        with ringpipe.open(self.data, **options) as trace:
+            return [event["order_id"] for event in trace]
+
+    def test_a_range_has_the_events_from_its_start_on_and_before_its_stop(self):
+        self.assertEqual(self.orders(start=1_010_000, stop=1_020_000), list(range(10, 20)))
+        self.assertEqual(self.orders(start=1_010_001, stop=1_020_001), list(range(11, 21)))
+        self.assertEqual(self.orders(stop=1_003_000), [0, 1, 2])
+        self.assertEqual(self.orders(start=1_997_500), [998, 999])
+        self.assertEqual(self.orders(start=10**18), [])
+        self.assertEqual(self.orders(start=None, stop=None), list(range(self.COUNT)))
+
+    def test_times_may_be_timedeltas_and_dates(self):
+        first = datetime.timedelta(microseconds=1010)
+        self.assertEqual(self.orders(start=first, stop=first + first / 101), list(range(10, 20)))
+        start_us = ringpipe.open(self.data).info.start_utc // 1000
+        utc = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc) + \
+            datetime.timedelta(microseconds=start_us)
+        east = datetime.timezone(datetime.timedelta(hours=5))
+        self.assertEqual(self.orders(start=(utc + first).astimezone(east), stop=1_013_000),
+                         [10, 11, 12])
+        self.assertEqual(self.orders(stop=datetime.datetime(1800, 1, 1, tzinfo=east)), [])
+
+    def test_times_that_are_none_are_refused(self):
+        for times in ({"start": 5, "stop": 5}, {"start": 2, "stop": 1}):
+            with self.subTest(times), self.assertRaises(ValueError):
+                self.orders(**times)
+        for time in "1.5s", 1.5, b"1", datetime.datetime(2026, 1, 1), [1]:
+            with self.subTest(time), self.assertRaises(TypeError):
+                self.orders(start=time)
+        with self.assertRaises(OverflowError):
+            self.orders(stop=2**63)
+
+    def test_a_file_is_read_by_the_index_of_the_command_if_there_is_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.nettrace")
+            self.COUNT = 20_000
+            self.setUp()
+            with open(path, "wb") as file:
+                file.write(self.data)
+            wanted = self.orders(start=3_000_000, stop=3_100_000)
+            self.assertEqual(len(wanted), 100)
+            self.assertEqual(self.of_file(path), wanted)
+            subprocess.run([os.environ["RINGPIPE"], "report", path, "spans", "--from", "1s"],
+                           check=True, stdout=subprocess.DEVNULL)
+            self.assertTrue(os.path.exists(path + ".rpidx"))
+            status = os.stat(path)
+            with open(path, "r+b") as file:	# events of other times
+                file.seek(len(self.data) // 2)
+                file.write(bytes(100_000))
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+            self.assertEqual(self.of_file(path), wanted)
+
+    @staticmethod
+    def of_file(path):
+        return [event["order_id"] for event in ringpipe.open(path, start=3_000_000,
+                                                             stop=3_100_000)]
 
 
 class Damage(unittest.TestCase):

@@ -127,6 +127,16 @@ void print_resumed(ringpipe::reader trace)
 	trace.resume_after_damage();
 }
 
+void print_range(ringpipe::reader trace)
+{
+	using namespace std::chrono_literals;
+
+	trace.set_range(1001us, 2001us);
+	for (const auto &event : trace)
+		std::printf("%" PRIu64 "\n", event.get<std::uint64_t>("order_id"));
+	trace.set_range(2s, 1s);
+}
+
 int run(const std::string &name, const char *path)
 {
 	if (name == "ids") {
@@ -139,6 +149,8 @@ int run(const std::string &name, const char *path)
 		print_orders(ringpipe::reader(path));
 	} else if (name == "resumed") {
 		print_resumed(ringpipe::reader(path));
+	} else if (name == "range") {
+		print_range(ringpipe::reader(path));
 	} else if (name == "stdin") {
 		print_orders(ringpipe::reader::of_descriptor(STDIN_FILENO));
 	} else if (name == "move") {

@@ -125,6 +125,11 @@ class Range(unittest.TestCase):
                    f"{offset}: no block\nsystem_error: resume_after_damage: "
                    f"{os.strerror(errno.EINVAL)}\n", errno.EINVAL)
 
+    def test_a_range_of_time_has_its_events_and_an_empty_one_is_an_exception(self):
+        data, _ = traces.in_two_blocks()	# at 1,000 and 1,001 us, and at 2,000 and 2,001 us
+        self.check("range", data, "".join(f"{number}\n" for number in traces.NUMBERS[1:3]) +
+                   f"system_error: set_range: {os.strerror(errno.EINVAL)}\n", errno.EINVAL)
+
     def test_a_file_that_is_no_trace_is_an_exception_with_its_name(self):
         no_trace = "system_error: FILE: not a nettrace file, or its beginning is damaged"
         said = os.strerror(errno.EBADMSG)

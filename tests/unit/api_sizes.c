@@ -35,6 +35,7 @@ _Static_assert(RP_READER_INFO_SIZE_V1 == 48, "frozen");
 _Static_assert(RP_READER_EVENT_SIZE_V1 == 176, "frozen");
 _Static_assert(RP_READER_STATS_SIZE_V1 == 56, "frozen");
 _Static_assert(RP_READER_DAMAGE_SIZE_V1 == 32, "frozen");
+_Static_assert(RP_READER_RANGE_SIZE_V1 == 24, "frozen");
 _Static_assert(RP_EVENT_DECL_SIZE_V1 == 56, "frozen");
 _Static_assert(RP_COUNTER_DECL_SIZE_V1 == 72, "frozen");
 _Static_assert(RP_OBJECT_SIZE_V1 == 72, "frozen");
@@ -128,6 +129,18 @@ static int start_provider(const void *given)
 	return start_listener(&options);
 }
 
+static int read_snapshot(int (*fill)(struct rp_reader *reader, void *result), void *result);
+
+static int fill_range(struct rp_reader *reader, void *given)
+{
+	return rp_reader_set_range(reader, given);
+}
+
+static int set_range(const void *given)
+{
+	return read_snapshot(fill_range, (void *)given);
+}
+
 static int start_filter(const void *given)
 {
 	struct rp_session_provider filtered = all;
@@ -191,6 +204,8 @@ static const struct rp_counter_decl counter_decl = {
 	.size = sizeof(counter_decl), .kind = RP_COUNTER_SUM, .name = "made",
 };
 
+static const struct rp_reader_range reader_range = RP_READER_RANGE_INIT;
+
 static const struct options {
 	const char *name;
 	const void *correct;
@@ -210,6 +225,8 @@ static const struct options {
 	  sizeof(prepare_options), prepare },
 	{ "rp_process_context", &process_context, RP_PROCESS_CONTEXT_SIZE_V1,
 	  sizeof(process_context), publish },
+	{ "rp_reader_range", &reader_range, RP_READER_RANGE_SIZE_V1, sizeof(reader_range),
+	  set_range },
 	{ "rp_event_decl", &event_decl, RP_EVENT_DECL_SIZE_V1, sizeof(event_decl), create_event },
 	{ "rp_counter_decl", &counter_decl, RP_COUNTER_DECL_SIZE_V1, sizeof(counter_decl),
 	  create_counter },

@@ -2,8 +2,10 @@
 /* Reads parts of a stream: those that an index names, and the events of a time. */
 #include "nettrace/reader_parts.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 
 void rp_reader_select(struct rp_reader *reader, struct rp_reader_span *spans, size_t count)
@@ -21,6 +23,18 @@ void rp_reader_limit_time(struct rp_reader *reader, int64_t from_ns, int64_t to_
 	reader->from_ns = from_ns;
 	reader->to_ns = to_ns;
 	reader->is_kept = is_kept;
+}
+
+int rp_reader_set_range(struct rp_reader *reader, const struct rp_reader_range *range)
+{
+	struct rp_reader_range own;
+
+	if (!reader || reader->stats.events || reader->layout.start ||
+	    rp_sized_read(&own, sizeof(own), RP_READER_RANGE_SIZE_V1, range) < 0 ||
+	    own.reserved || own.from_ns >= own.to_ns)
+		return -EINVAL;
+	rp_reader_limit_time(reader, own.from_ns, own.to_ns, NULL);
+	return 0;
 }
 
 bool rp_reader_is_outside(struct rp_reader *reader)

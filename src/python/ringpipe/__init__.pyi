@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+import datetime
 import os
 import uuid
 from collections.abc import Iterator
@@ -112,4 +113,6 @@ def open(
     /,
     *,
     resume: bool = False,
+    start: int | datetime.timedelta | datetime.datetime | None = None,
+    stop: int | datetime.timedelta | datetime.datetime | None = None,
 ) -> Trace: ...
