@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: MIT
-# ringpipe_generate(TARGET MANIFEST…): generate code from ETW manifests with `ringpipe gen`, and add
-# it to the target, which can then include the headers.
+# ringpipe_generate(TARGET [LTTNG] MANIFEST…): generate code from ETW manifests with `ringpipe gen`,
+# and add it to the target, which can then include the headers. With LTTNG, the events also fire
+# tracepoints of LTTng-UST.
 function(ringpipe_generate target)
 	if(NOT RINGPIPE_COMMAND)
 		find_program(RINGPIPE_COMMAND ringpipe REQUIRED)
 	endif()
-	foreach(manifest IN LISTS ARGN)
+	cmake_parse_arguments(PARSE_ARGV 1 with "LTTNG" "" "")
+	foreach(manifest IN LISTS with_UNPARSED_ARGUMENTS)
 		get_filename_component(path "${manifest}" ABSOLUTE)
 		get_filename_component(name "${manifest}" NAME_WLE)
 		set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}-events")
-		add_custom_command(OUTPUT "${folder}/${name}.c" "${folder}/${name}.h"
-			COMMAND "${RINGPIPE_COMMAND}" gen "${path}" -o "${folder}" --quiet
+		set(files "${folder}/${name}.c" "${folder}/${name}.h")
+		set(form c)
+		if(with_LTTNG)
+			list(APPEND files "${folder}/${name}_lttng.c" "${folder}/${name}_lttng.h")
+			set(form lttng)
+			string(TOUPPER "${name}" macro)
+			string(REGEX REPLACE "[^A-Z0-9]" "_" macro "${macro}")
+			target_compile_definitions(${target} PRIVATE "${macro}_LTTNG")
+			target_link_libraries(${target} PRIVATE lttng-ust ${CMAKE_DL_LIBS})
+		endif()
+		add_custom_command(OUTPUT ${files}
+			COMMAND "${RINGPIPE_COMMAND}" gen "${path}" -o "${folder}" --to ${form}
+				--quiet
 			DEPENDS "${path}" VERBATIM)
-		target_sources(${target} PRIVATE "${folder}/${name}.c" "${folder}/${name}.h")
+		target_sources(${target} PRIVATE ${files})
 		target_include_directories(${target} PRIVATE "${folder}")
 	endforeach()
 endfunction()

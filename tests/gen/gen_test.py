@@ -62,8 +62,8 @@ class PayloadTrace(oracle.Trace):
 
 
 class GenTest(ToolTest):
-    def generate(self, manifest):
-        self.run_tool("gen", manifest, "-o", "out", "-q")
+    def generate(self, manifest, *options):
+        self.run_tool("gen", manifest, "-o", "out", "-q", *options)
         return os.path.splitext(os.path.basename(manifest))[0]
 
     def compile(self, name, *options, language="c"):
@@ -80,7 +80,7 @@ class GenTest(ToolTest):
 
     def link(self, *objects):
         folder = os.path.dirname(LIBRARY)
-        subprocess.run([*os.environ["CC"].split(), *EXTRA, *objects, "-o", self.path("fire"),
+        subprocess.run([*os.environ["CC"].split(), *EXTRA, "-o", self.path("fire"), *objects,
                         "-L" + folder, "-lringpipe", "-Wl,-rpath," + folder], check=True)
 
     def run_program(self):
@@ -216,9 +216,10 @@ class OtherForms(GenTest):
     def test_to_selects_the_files(self):
         self.assertEqual(self.generate_form("markdown"), ["all_types.md"])
         self.assertEqual(self.generate_form("dtrace"), ["all_types.d", "all_types.md"])
-        self.assertEqual(self.generate_form("all"), ["all_types.c", "all_types.d", "all_types.h",
-                                                     "all_types.md"])
-        self.assertIn("c, dtrace, markdown or all", self.run_tool(
+        self.assertEqual(self.generate_form("all"),
+                         ["all_types.c", "all_types.d", "all_types.h", "all_types.md",
+                          "all_types_lttng.c", "all_types_lttng.h"])
+        self.assertIn("c, lttng, dtrace, markdown or all", self.run_tool(
             "gen", ALL_TYPES, "-o", "out", "--to", "rust", status=2)[1])
 
     def test_the_reference_has_each_event_with_its_fields(self):
@@ -275,7 +276,7 @@ set(RINGPIPE_COMMAND "{self.command}")
 include("{generate}")
 add_executable(fire fire.c)
 target_include_directories(fire PRIVATE "{os.environ['HEADERS']}")
-target_link_libraries(fire "{LIBRARY}")
+target_link_libraries(fire PRIVATE "{LIBRARY}")
 target_compile_options(fire PRIVATE {' '.join(EXTRA)})
 target_link_options(fire PRIVATE {' '.join(EXTRA)})
 ringpipe_generate(fire all_types.man)

@@ -24,27 +24,35 @@ struct generation {
 };
 
 struct output {
-	const char *form, *suffix;
+	const char *form, *other_form, *suffix;
 	void (*write)(FILE *out, const struct rp_manifest *manifest, const char *source,
 		      const char *stem);
 };
 
 static const struct output outputs[] = {
-	{ "c", ".h", rp_write_header },
-	{ "c", ".c", rp_write_source },
-	{ "dtrace", ".d", rp_write_dtrace },
-	{ "markdown", ".md", rp_write_markdown },
+	{ "c", "lttng", ".h", rp_write_header },
+	{ "c", "lttng", ".c", rp_write_source },
+	{ "lttng", "lttng", "_lttng.h", rp_write_lttng_header },
+	{ "lttng", "lttng", "_lttng.c", rp_write_lttng_source },
+	{ "dtrace", "dtrace", ".d", rp_write_dtrace },
+	{ "markdown", "markdown", ".md", rp_write_markdown },
 };
 
 #define OUTPUT_COUNT (sizeof(outputs) / sizeof(outputs[0]))
 
+static bool is_selected(const struct output *output, const char *form)
+{
+	return !strcmp(form, "all") || !strcmp(form, output->form) ||
+	       !strcmp(form, output->other_form);
+}
+
 static bool is_form(const char *form)
 {
 	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
-		if (!strcmp(form, outputs[i].form))
+		if (is_selected(&outputs[i], form))
 			return true;
 	}
-	return !strcmp(form, "all");
+	return false;
 }
 
 /* Whether a file may be replaced: it is generated, or there is none. */
@@ -128,7 +136,7 @@ static int generate(struct generation *generation)
 		return RP_EXIT_FAILURE;
 	}
 	for (size_t i = 0; i < OUTPUT_COUNT && status == RP_EXIT_OK; i++) {
-		if (!strcmp(form, "all") || !strcmp(form, outputs[i].form))
+		if (is_selected(&outputs[i], form))
 			status = generate_file(generation, &outputs[i]);
 	}
 	return status;
@@ -158,7 +166,8 @@ static int run(const struct rp_tool_options *options)
 		return RP_EXIT_USAGE;
 	}
 	if (options->to && !is_form(options->to)) {
-		rp_tool_error("gen: --to is c, dtrace, markdown or all, not %s", options->to);
+		rp_tool_error("gen: --to is c, lttng, dtrace, markdown or all, not %s",
+			      options->to);
 		return RP_EXIT_USAGE;
 	}
 	generation.source = slash ? slash + 1 : path;

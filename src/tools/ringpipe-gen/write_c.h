@@ -26,6 +26,12 @@ void rp_write_source(FILE *out, const struct rp_manifest *manifest, const char *
 void rp_write_dtrace(FILE *out, const struct rp_manifest *manifest, const char *source,
 		     const char *stem);
 
+/* Write a classic tracepoint provider of LTTng-UST: its header and its source file. */
+void rp_write_lttng_header(FILE *out, const struct rp_manifest *manifest, const char *source,
+			   const char *stem);
+void rp_write_lttng_source(FILE *out, const struct rp_manifest *manifest, const char *source,
+			   const char *stem);
+
 /* Write a reference of the events. */
 void rp_write_markdown(FILE *out, const struct rp_manifest *manifest, const char *source,
 		       const char *stem);
@@ -47,6 +53,17 @@ void rp_write_members(FILE *out, const struct rp_manifest_field *members);
 
 /* Write the fields as arguments. */
 void rp_write_arguments(FILE *out, const struct rp_manifest_template *template);
+
+/* Write the functions that the code of rp_write_layout() calls. */
+void rp_write_layout_helpers(FILE *out);
+
+/*
+ * Write the code that puts one field into a payload. The code copies to `out_` and advances the
+ * offset `at_`; if `out_` is NULL, it only measures.
+ */
+void rp_write_layout(FILE *out, const struct rp_manifest_provider *provider,
+		     const struct rp_manifest_template *template,
+		     const struct rp_manifest_field *field);
 
 /* Write text inside a comment, without what would end the comment. */
 void rp_write_comment(FILE *out, const char *text);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/ringpipe-gen/write_c.h"
+#include "tools/ringpipe-gen/write_lttng.h"
 
 /* The macros of ringpipe/event.h for fields that it expresses. */
 static const char *const field_macros[RP_MANIFEST_STRUCT + 1] = {
@@ -166,5 +167,8 @@ void rp_write_header(FILE *out, const struct rp_manifest *manifest, const char *
 	      "#include <ringpipe/event.h>\n", out);
 	for (; provider; provider = provider->next)
 		write_provider(out, provider);
-	fputs("\n#endif\n", out);
+	/* The file exists if it was asked for; it puts macros before the functions. */
+	fputs("\n#ifdef ", out);
+	rp_write_lttng_macro(out, stem);
+	fprintf(out, "\n#include \"%s_lttng.h\"\n#endif\n\n#endif\n", stem);
 }
