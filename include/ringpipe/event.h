@@ -114,16 +114,22 @@
 		       0, 0, __VA_ARGS__)
 
 /*
- * Declares an event whose payload the library does not describe, for readers that know its layout
- * from the provider, id and version, such as TraceEvent's parsers of .NET's events. The attributes
- * are those of RP_EVENT_EX. The functions are:
+ * Declares an event whose payload the caller lays out, for readers that know its layout from the
+ * provider, id and version, such as TraceEvent's parsers of .NET's events. The attributes are those
+ * of RP_EVENT_EX. The functions are:
  *	int <provider>_<event>_write(const struct rp_part *parts, unsigned int part_count)
  *	int <provider>_<event>_enabled(void)
  * Every session receives the bytes of the parts unchanged. `ringpipe gen` generates such events for
  * templates that the fields of RP_EVENT cannot express.
+ *
+ * Fields after the attributes, as in RP_EVENT_EX, describe the begin of the payload to the readers
+ * of a trace, who see no further fields. The payload has the layout of nettrace there: RP_BOOL is 4
+ * bytes, RP_GUID begins with numbers in the byte order of the machine, RP_TIME is in units of 100
+ * ns since 1601, and RP_STRING is UTF-16. RP_SECRET is not allowed. Listeners and other tracers get
+ * the payload without fields.
  */
-#define RP_RAW_EVENT(provider, event, attributes) \
-	RP_RAW_EVENT_EMIT_(provider, event, attributes)
+#define RP_RAW_EVENT(provider, event, ...) \
+	RP_CAT_(RP_RAW_EVENT_EMIT_, RP_ARITY_(__VA_ARGS__))(provider, event, __VA_ARGS__)
 
 /*
  * Declares `struct tag` for use in events. The struct is packed, and its members have a fixed size:
@@ -188,9 +194,10 @@ static inline int rp_event_enabled(const struct rp_event *event)
  *
  * Context: any thread, not a signal handler; may allocate.
  * Return: 0; -EINVAL if the name is empty or too long, the id is above RP_EVENT_ID_MAX and not
- * RP_EVENT_ID_AUTO, the level is above 5, a field has an invalid type, a member of a struct is
- * secret, or there are more than RP_FIELDS_MAX fields; -EEXIST if the provider already has an event
- * of this id and version; -ENOMEM if an allocation fails.
+ * RP_EVENT_ID_AUTO, the level is above 5, a field has an invalid type, a member of a struct or a
+ * field of an event with RP_EVENT_WIRE is secret, or there are more than RP_FIELDS_MAX fields;
+ * -EEXIST if the provider already has an event of this id and version; -ENOMEM if an allocation
+ * fails.
  */
 RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_event_decl *decl,
 			      struct rp_event **ret_event);

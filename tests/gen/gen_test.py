@@ -22,6 +22,8 @@ from tool import ToolTest, PATIENCE, VERSION  # pylint: disable=wrong-import-pos
 CLR = os.path.join(os.environ.get("RINGPIPE_TEST_DATA", "/nonexistent"), "manifest/ClrEtwAll.man")
 ALL_TYPES = os.path.join(HERE, "all_types.man")
 LIBRARY = os.environ.get("LIBRARY", "")
+DESCRIBED = (*manifest_oracle.NUMBERS, "win:Boolean", "win:Float", "win:Double", "win:GUID",
+             "win:Pointer", "win:FILETIME", "win:UnicodeString")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 SANITIZERS = os.environ.get("SANITIZERS", "none")
 EXTRA = [] if SANITIZERS == "none" else [f"-fsanitize={SANITIZERS}"]
@@ -130,6 +132,14 @@ class FiredEvents(GenTest):
             self.assertIn(f'"{name}":{plain.values[name]}', line)
 
 
+    def test_report_shows_the_fields_before_the_first_that_has_no_description(self):
+        events, _ = self.fire_all(ALL_TYPES)
+        described = dict(zip((event.symbol for event in events), self.decoded({"Test-Gen"})))
+        for symbol, names in (("Texts", []), ("Arrays", ["n"]), ("Structs", ["n"])):
+            event = next(event for event in events if event.symbol == symbol)
+            self.assertEqual(described[symbol], {name: event.values[name] for name in names})
+
+
 @unittest.skipUnless(os.path.exists(CLR), "RINGPIPE_TEST_DATA has no manifest")
 class ClrEvents(GenTest):
     def test_every_event_of_the_clr_has_the_bytes_that_its_manifest_defines(self):
@@ -138,7 +148,11 @@ class ClrEvents(GenTest):
         decoded = self.decoded({event.provider for event in events})
         self.assertEqual(len(decoded), len(events))
         for event, fields in zip(events, decoded):
-            # A payload that fields cannot express is not described.
+            # The fields after the first that cannot be described have no description.
+            self.assertEqual(list(fields),
+                             [field.name for field in event.fields][:len(fields)])
+            self.assertEqual(bool(fields), bool(event.fields) and
+                             event.fields[0].type in DESCRIBED, event.symbol)
             for name, value in fields.items():
                 if isinstance(value, (int, str)) and not isinstance(value, bool):
                     expected = event.values[name]

@@ -388,6 +388,27 @@ Test(core_event, id_above_the_largest_is_refused)
 	rp_event_destroy(event);
 }
 
+Test(core_event, a_secret_in_a_payload_of_another_layout_is_refused)
+{
+	static const struct rp_field fields[] = {
+		{ .name = "n", .type = RP_TYPE_U32 },
+		{ .name = "card", .type = RP_TYPE_U64, .flags = RP_FIELD_SECRET },
+	};
+	struct rp_event_decl decl = { .size = sizeof(decl), .name = "Raw", .fields = fields,
+				      .field_count = 2, .flags = RP_EVENT_WIRE, .id = 77,
+				      .level = RP_LEVEL_INFORMATIONAL };
+	struct rp_event *event;
+
+	cr_assert_eq(rp_event_create(kinds_provider(), &decl, &event), -EINVAL);
+	decl.field_count = 1;
+	cr_assert_eq(rp_event_create(kinds_provider(), &decl, &event), 0);
+	rp_event_destroy(event);
+	decl.flags = 0;
+	decl.field_count = 2;
+	cr_assert_eq(rp_event_create(kinds_provider(), &decl, &event), 0);
+	rp_event_destroy(event);
+}
+
 /* The engine's own definition: consumers other than listeners also need the message. */
 Test(core_event, ids_by_name_leave_out_those_of_counters)
 {

@@ -69,6 +69,7 @@ struct rp_event_decl {
 enum rp_event_flags {
 	RP_EVENT_NO_STACK = 1,		/* never capture a stack for this event */
 	RP_EVENT_STATE = 2,		/* overwriting sessions keep it: RP_STATE_EVENT */
+	RP_EVENT_WIRE = 4,		/* the payload has the layout of nettrace: RP_RAW_EVENT */
 };
 
 /*

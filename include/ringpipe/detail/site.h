@@ -101,14 +101,29 @@
 	RP_EVENT_EMIT_MANY_(provider, event, __VA_ARGS__)
 
 /* An event whose payload the caller lays out. Its gate and its writer are one function. */
-#define RP_RAW_EVENT_EMIT_(provider, event, attributes) \
+#define RP_RAW_EVENT_EMIT_0_(provider, event, attributes) \
 	RP_ASSERT_(RP_ATTRIBUTES_ attributes == 0, "attributes stand in parentheses"); \
-	RP_RAW_EVENT_EMIT_I_(provider, event, RP_VALUES_ attributes, RP_VALUE_KEYWORDS_ attributes)
+	RP_RAW_EVENT_EMIT_I_(provider, event, 0, , RP_VALUES_ attributes, \
+			     RP_VALUE_KEYWORDS_ attributes)
+#define RP_RAW_EVENT_EMIT_N_(provider, event, attributes, ...) \
+	RP_ASSERT_(RP_ATTRIBUTES_ attributes == 0, "attributes stand in parentheses"); \
+	RP_MAP_(RP_RAW_FIELD_, RP_NOTHING_, __VA_ARGS__) \
+	RP_RAW_EVENT_EMIT_I_(provider, event, RP_COUNT_(__VA_ARGS__), \
+			     RP_MAP_WITH_(RP_FIELD_DATA_, #provider "_" #event "_event_", \
+					  __VA_ARGS__), \
+			     RP_VALUES_ attributes, RP_VALUE_KEYWORDS_ attributes)
+/* The library cannot replace the value of a secret in a payload of another layout. */
+#define RP_RAW_FIELD_(t) RP_RAW_FIELD_I_(RP_DESC_(t))
+#define RP_RAW_FIELD_I_(...) RP_RAW_FIELD_II_(__VA_ARGS__)
+#define RP_RAW_FIELD_II_(name, members, count, type, element, flags, enumeration) \
+	RP_ASSERT_((flags) == 0, "a field of RP_RAW_EVENT is secret");
+#define RP_RAW_EVENT_EMIT_MANY_(provider, event, ...) \
+	RP_EVENT_EMIT_MANY_(provider, event, __VA_ARGS__)
 #define RP_RAW_EVENT_EMIT_I_(...) RP_RAW_EVENT_EMIT_II_(__VA_ARGS__)
-#define RP_RAW_EVENT_EMIT_II_(provider, event, id, version, level, opcode, flags, message, \
-			      one_in, per_second, keywords) \
-	RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, one_in, \
-		       per_second, keywords, 0, ) \
+#define RP_RAW_EVENT_EMIT_II_(provider, event, n, fields, id, version, level, opcode, flags, \
+			      message, one_in, per_second, keywords) \
+	RP_EVENT_SITE_(provider, event, id, version, level, opcode, (flags) | RP_EVENT_WIRE, \
+		       message, one_in, per_second, keywords, n, fields) \
 	RP_PROBE_EMIT_(provider, event) \
 	RP_OUT_OF_LINE_ int provider##_##event##_write(const struct rp_part *parts, \
 						       unsigned int part_count) \

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/atomic.h"
+#include "base/event_definition.h"
 #include "base/hash.h"
 #include "base/sized.h"
 #include "base/text.h"
@@ -36,6 +37,12 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Only a trace describes the fields of RP_EVENT_WIRE; elsewhere the payload has no fields. */
+static uint16_t described_fields(const struct rp_event_def *def)
+{
+	return def->field_count + def->wire_field_count;
+}
+
 static bool same_definition(const struct rp_def *whole, const char *provider,
 			    const struct rp_event_decl *decl)
 {
@@ -43,11 +50,11 @@ static bool same_definition(const struct rp_def *whole, const char *provider,
 
 	return def->id == decl->id && def->version == decl->version && def->level == decl->level &&
 	       def->opcode == decl->opcode && def->flags == decl->flags &&
-	       def->keywords == decl->keywords && def->field_count == decl->field_count &&
+	       def->keywords == decl->keywords && described_fields(def) == decl->field_count &&
 	       same_text(def->provider, provider) && same_text(def->name, decl->name) &&
 	       same_text(def->message, decl->message) &&
 	       rp_limit_is(whole->limit, decl) &&
-	       rp_fields_are_same(def->fields, decl->fields, def->field_count);
+	       rp_fields_are_same(def->fields, decl->fields, decl->field_count);
 }
 
 static void free_def(struct rp_def *def)
@@ -57,7 +64,7 @@ static void free_def(struct rp_def *def)
 	free((char *)def->public.provider);
 	free((char *)def->public.name);
 	free((char *)def->public.message);
-	rp_fields_free((struct rp_field *)def->public.fields, def->public.field_count);
+	rp_fields_free((struct rp_field *)def->public.fields, described_fields(&def->public));
 	rp_limit_destroy(def->limit);
 	free(def);
 }
@@ -80,7 +87,10 @@ static struct rp_def *copy_def(const char *provider, const struct rp_event_decl 
 	public->name = rp_text_copy(decl->name);
 	public->message = rp_text_copy(decl->message);
 	public->fields = rp_fields_copy(decl->fields, decl->field_count);
-	public->field_count = public->fields ? decl->field_count : 0;
+	if (public->fields && (decl->flags & RP_EVENT_WIRE))
+		public->wire_field_count = decl->field_count;
+	else if (public->fields)
+		public->field_count = decl->field_count;
 	if (!public->provider || !public->name || !public->fields ||
 	    (decl->message && !public->message) || rp_limit_create(decl, &def->limit) != 0) {
 		free_def(def);
@@ -133,17 +143,14 @@ const struct rp_event_def *rp_event_def_by_index(uint32_t index)
 	return def ? &def->public : NULL;
 }
 
-/* The id of a declaration, which may follow from its name. */
-static uint32_t event_id(const struct rp_event_decl *decl)
+/* A secret cannot be replaced in a payload that has another layout than the library's. */
+static bool has_wire_secret(const struct rp_event_decl *decl)
 {
-	const uint32_t first = 32768, count = RP_EVENT_ID_MAX - first + 1;
-	uint32_t id;
-
-	if (decl->id != RP_EVENT_ID_AUTO)
-		return decl->id;
-	id = first + (uint32_t)(rp_hash_text(RP_HASH_BEGIN, decl->name) % count);
-	/* The two highest ids belong to the provider's counters: EventCounters in two shapes. */
-	return id > RP_EVENT_ID_MAX - 2 ? id - 2 : id;
+	for (uint16_t i = 0; (decl->flags & RP_EVENT_WIRE) && i < decl->field_count; i++) {
+		if (decl->fields[i].flags & RP_FIELD_SECRET)
+			return true;
+	}
+	return false;
 }
 
 int rp_event_decl_read(struct rp_event_decl *ret_decl, const struct rp_event_decl *decl)
@@ -153,9 +160,10 @@ int rp_event_decl_read(struct rp_event_decl *ret_decl, const struct rp_event_dec
 	if (rp_sized_read(&own, sizeof(own), RP_EVENT_DECL_SIZE_V1, decl) != 0 ||
 	    !rp_text_is_name(own.name))
 		return -EINVAL;
-	own.id = event_id(&own);
+	if (own.id == RP_EVENT_ID_AUTO)
+		own.id = rp_event_id_from_name(own.name);
 	if (own.id > RP_EVENT_ID_MAX || own.level > RP_LEVEL_VERBOSE ||
-	    !rp_fields_are_valid(own.fields, own.field_count))
+	    !rp_fields_are_valid(own.fields, own.field_count) || has_wire_secret(&own))
 		return -EINVAL;
 	*ret_decl = own;
 	return 0;

@@ -24,6 +24,7 @@ struct rp_event_def {
 	uint8_t level;
 	uint8_t opcode;
 	uint8_t flags;
+	uint16_t wire_field_count;	/* instead of field_count, with RP_EVENT_WIRE */
 	uint64_t fields_hash;
 };
 
@@ -42,7 +43,8 @@ static inline struct rp_definition rp_event_def_plain(const struct rp_event_def 
 		.opcode = def->opcode,
 		.keywords = def->keywords,
 		.fields = def->fields,
-		.field_count = def->field_count,
+		.field_count = def->field_count + def->wire_field_count,
+		.is_wire = def->wire_field_count != 0,
 	};
 }
 

@@ -114,7 +114,7 @@ static int event_row(const struct rp_event_def *def, void *data)
 	rp_message_put_u32(rows->reply, def->version);
 	rp_message_put_u32(rows->reply, def->level);
 	rp_message_put_u64(rows->reply, def->keywords);
-	put_fields(rows->reply, def->fields, def->field_count);
+	put_fields(rows->reply, def->fields, def->field_count + def->wire_field_count);
 	rows->count++;
 	return rows->reply->error;
 }

@@ -37,7 +37,7 @@ void rp_definition_put(struct rp_outbuf *out, uint32_t index,
 	rp_outbuf_put_u8(out, definition->version);
 	rp_outbuf_put_u8(out, definition->level);
 	rp_outbuf_put_u8(out, definition->opcode);
-	rp_outbuf_put_u8(out, 0);
+	rp_outbuf_put_u8(out, definition->is_wire);
 	rp_outbuf_put_u64(out, definition->keywords);
 	put_text(out, definition->provider);
 	put_text(out, definition->name);
@@ -113,6 +113,7 @@ static int take_header(struct rp_cursor *cursor, uint32_t *ret_index,
 	definition->version = bytes[0];
 	definition->level = bytes[1];
 	definition->opcode = bytes[2];
+	definition->is_wire = bytes[3];
 	if (rp_cursor_u64(cursor, &definition->keywords) < 0 ||
 	    take_text(cursor, &definition->provider) != 0)
 		return -EBADMSG;

@@ -43,6 +43,9 @@ void rp_write_mark(FILE *out, const char *begin, const char *source, const char 
 /* Return: whether the fields of RP_EVENT_EX express the event's template. */
 bool rp_event_is_plain(const struct rp_manifest_event *event);
 
+/* Return: how many fields at the begin of the template RP_EVENT_EX expresses. */
+uint32_t rp_leading_fields(const struct rp_manifest_event *event);
+
 /* Return: whether the field is one value, which `count="1"` also is. */
 bool rp_field_is_single(const struct rp_manifest_field *field);
 

@@ -40,21 +40,26 @@ bool rp_field_is_single(const struct rp_manifest_field *field)
 	       (field->count == RP_MANIFEST_FIXED && field->extent_value == 1);
 }
 
-bool rp_event_is_plain(const struct rp_manifest_event *event)
+uint32_t rp_leading_fields(const struct rp_manifest_event *event)
 {
 	const struct rp_manifest_field *field = event->template ? event->template->fields : NULL;
+	uint32_t count = 0;
 
-	if (event->template && event->template->field_count > RP_PLAIN_FIELDS_MAX)
-		return false;
-	for (; field; field = field->next) {
+	for (; field && count < RP_PLAIN_FIELDS_MAX; field = field->next) {
 		const bool has_size = rp_manifest_type_bytes(field->type) != 0 &&
 				      field->type != RP_MANIFEST_SYSTEMTIME;
 
 		if (!rp_field_is_single(field) || field->length != RP_MANIFEST_ONE ||
 		    (!has_size && field->type != RP_MANIFEST_UNICODE_STRING))
-			return false;
+			break;
+		count++;
 	}
-	return true;
+	return count;
+}
+
+bool rp_event_is_plain(const struct rp_manifest_event *event)
+{
+	return !event->template || rp_leading_fields(event) == event->template->field_count;
 }
 
 void rp_write_mark(FILE *out, const char *begin, const char *source, const char *end)
@@ -66,11 +71,13 @@ void rp_write_mark(FILE *out, const char *begin, const char *source, const char 
 
 void rp_write_comment(FILE *out, const char *text)
 {
-	for (; *text; text++) {
+	for (char last = ' '; *text; text++) {
 		const bool is_harmless = (unsigned char)*text >= ' ' && *text != '*' &&
-					 *text != '<' && *text != '>';
+					 *text != '<' && *text != '>' &&
+					 (*text != '-' || last != '-');
 
-		fputc(is_harmless ? *text : '_', out);
+		last = is_harmless ? *text : '_';
+		fputc(last, out);
 	}
 }
 

@@ -102,15 +102,16 @@ static void write_attributes(FILE *out, const struct rp_manifest_event *event)
 	fputc(')', out);
 }
 
-static void write_plain(FILE *out, const struct rp_manifest_provider *provider,
-			const struct rp_manifest_event *event)
+/* Declare the event with the fields that a trace describes. */
+static void write_declaration(FILE *out, const struct rp_manifest_provider *provider,
+			      const struct rp_manifest_event *event, const char *macro)
 {
 	const struct rp_manifest_field *field = event->template ? event->template->fields : NULL;
 
-	fprintf(out, "\nRP_EVENT_EX(%s, %s,\n\t    ", provider->symbol, event->symbol);
+	fprintf(out, "\n%s(%s, %s,\n\t     ", macro, provider->symbol, event->symbol);
 	write_attributes(out, event);
-	for (; field; field = field->next)
-		fprintf(out, ",\n\t    %s(%s)", field_macros[field->type], field->symbol);
+	for (uint32_t left = rp_leading_fields(event); left; left--, field = field->next)
+		fprintf(out, ",\n\t     %s(%s)", field_macros[field->type], field->symbol);
 	fputs(");\n", out);
 }
 
@@ -118,9 +119,8 @@ static void write_plain(FILE *out, const struct rp_manifest_provider *provider,
 static void write_raw(FILE *out, const struct rp_manifest_provider *provider,
 		      const struct rp_manifest_event *event)
 {
-	fprintf(out, "\nRP_RAW_EVENT(%s, %s,\n\t     ", provider->symbol, event->symbol);
-	write_attributes(out, event);
-	fprintf(out, ");\nRP_BEGIN_DECLS\nint %s_%s_pack_(", provider->symbol, event->symbol);
+	write_declaration(out, provider, event, "RP_RAW_EVENT");
+	fprintf(out, "RP_BEGIN_DECLS\nint %s_%s_pack_(", provider->symbol, event->symbol);
 	rp_write_parameters(out, provider, event->template);
 	fprintf(out, ");\nRP_END_DECLS\nstatic inline int %s_%s(", provider->symbol,
 		event->symbol);
@@ -145,7 +145,7 @@ static void write_provider(FILE *out, const struct rp_manifest_provider *provide
 	write_structs(out, provider);
 	for (; event; event = event->next) {
 		if (rp_event_is_plain(event))
-			write_plain(out, provider, event);
+			write_declaration(out, provider, event, "RP_EVENT_EX");
 		else
 			write_raw(out, provider, event);
 	}
