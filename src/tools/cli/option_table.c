@@ -60,6 +60,12 @@ static int take_format_or_end(struct rp_tool_options *options, const char *value
 	return take_range_end(options, value);
 }
 
+static int take_binary(struct rp_tool_options *options, const char *value)
+{
+	options->binary = value;
+	return 0;
+}
+
 static int take_session(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, UINT64_MAX, &options->session) || options->session == 0 ?
@@ -261,7 +267,11 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
 	  "the output file; {pid} is replaced by the process id", take_output },
 	{ RP_OPTION_DIRECTORY, 'o', "output", "DIR",
-	  "the folder for the generated files, which is created", take_output },
+	  "the folder for the generated files, which is created; with\n"
+	  "--from-binary, the file for the manifest", take_output },
+	{ RP_OPTION_FROM_BINARY, 0, "from-binary", "FILE",
+	  "write a manifest from the events of this executable or shared\n"
+	  "library, which is not run", take_binary },
 	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
 	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
 	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"

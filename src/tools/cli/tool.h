@@ -33,6 +33,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_BUFFER = 1ull << 8,
 	RP_OPTION_STACKS = 1ull << 9,
 	RP_OPTION_QUIET = 1ull << 10,
+	RP_OPTION_FROM_BINARY = 1ull << 11,
 	RP_OPTION_TOP = 1ull << 12,
 	RP_OPTION_TYPE = 1ull << 13,
 	RP_OPTION_COUNTERS = 1ull << 14,
@@ -123,6 +124,7 @@ struct rp_tool_options {
 	const char *name;
 	uint64_t session;		/* 0: not given */
 	const char *output;
+	const char *binary;		/* of --from-binary */
 	const char *archive;
 	const char *symbols;
 	uid_t user;

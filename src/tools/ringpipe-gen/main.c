@@ -13,8 +13,10 @@
 
 #include "tools/cli/gen_options.h"
 #include "tools/cli/tool.h"
+#include "tools/ringpipe-gen/binary_events.h"
 #include "tools/ringpipe-gen/manifest.h"
 #include "tools/ringpipe-gen/write_c.h"
+#include "tools/ringpipe-gen/write_manifest.h"
 
 struct generation {
 	const struct rp_tool_options *options;
@@ -87,38 +89,53 @@ static int write_file(const char *path, const char *text, size_t size)
 	return ret;
 }
 
+/* Write the file unless it has contents that the command did not generate. */
+static int store(const struct rp_tool_options *options, const char *path, const char *text,
+		 size_t size)
+{
+	int ret;
+
+	if (!strcmp(path, "-"))
+		return fwrite(text, 1, size, stdout) == size ? RP_EXIT_OK : RP_EXIT_FAILURE;
+	if (!(options->given & RP_OPTION_FORCE) && !may_replace(path)) {
+		rp_tool_error("%s exists and was not generated; --force replaces it", path);
+		return RP_EXIT_FAILURE;
+	}
+	ret = write_file(path, text, size);
+	if (ret < 0)
+		rp_tool_error("cannot write %s: %s", path, strerror(-ret));
+	return ret < 0 ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}
+
+static int report_no_memory(void)
+{
+	rp_tool_error("out of memory");
+	return RP_EXIT_FAILURE;
+}
+
 static int generate_file(const struct generation *generation, const struct output *output)
 {
 	char path[PATH_MAX], *text = NULL;
 	size_t size = 0;
 	FILE *memory;
-	int ret;
+	int status;
 
 	if (snprintf(path, sizeof(path), "%s/%s%s", generation->options->output, generation->stem,
 		     output->suffix) >= (int)sizeof(path)) {
 		rp_tool_error("gen: the path of the output is too long");
 		return RP_EXIT_FAILURE;
 	}
-	if (!(generation->options->given & RP_OPTION_FORCE) && !may_replace(path)) {
-		rp_tool_error("%s exists and was not generated; --force replaces it", path);
-		return RP_EXIT_FAILURE;
-	}
 	memory = open_memstream(&text, &size);
-	if (!memory) {
-		rp_tool_error("out of memory");
-		return RP_EXIT_FAILURE;
-	}
+	if (!memory)
+		return report_no_memory();
 	output->write(memory, generation->manifest, generation->source, generation->stem);
 	if (fclose(memory) != 0) {
-		rp_tool_error("out of memory");
 		free(text);
-		return RP_EXIT_FAILURE;
+		return report_no_memory();
 	}
-	ret = write_file(path, text, size);
+	status = store(generation->options, path, text, size);
 	free(text);
-	if (ret < 0)
-		rp_tool_error("cannot write %s: %s", path, strerror(-ret));
-	return ret < 0 ? RP_EXIT_FAILURE : RP_EXIT_OK;
+	return status;
 }
 
 static int generate(struct generation *generation)
@@ -154,23 +171,49 @@ static void report_notes(const struct rp_manifest *manifest)
 	}
 }
 
-static int run(const struct rp_tool_options *options)
+static const char *without_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Write a manifest from the events that an ELF file declares. */
+static int write_manifest_of(const struct rp_tool_options *options)
+{
+	struct rp_binary_events events;
+	int status = RP_EXIT_FAILURE;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory;
+
+	if (rp_binary_events_read(&events, options->binary) < 0)
+		goto out;
+	memory = open_memstream(&text, &size);
+	if (!memory) {
+		report_no_memory();
+		goto out;
+	}
+	status = rp_write_manifest(memory, &events, without_folder(options->binary)) < 0 ?
+		 RP_EXIT_FAILURE : RP_EXIT_OK;
+	if (fclose(memory) != 0 || status != RP_EXIT_OK)
+		status = report_no_memory();
+	else
+		status = store(options, options->output, text, size);
+	free(text);
+out:
+	rp_binary_events_free(&events);
+	return status;
+}
+
+static int read_manifest(const struct rp_tool_options *options)
 {
 	struct generation generation = { .options = options };
-	const char *path = options->operands[0], *slash = strrchr(path, '/');
+	const char *path = options->operands[0];
 	struct rp_manifest manifest;
 	int status = RP_EXIT_FAILURE;
 
-	if (!options->output) {
-		rp_tool_error("gen: requires -o DIR; see ringpipe gen --help");
-		return RP_EXIT_USAGE;
-	}
-	if (options->to && !is_form(options->to)) {
-		rp_tool_error("gen: --to is c, lttng, dtrace, markdown or all, not %s",
-			      options->to);
-		return RP_EXIT_USAGE;
-	}
-	generation.source = slash ? slash + 1 : path;
+	generation.source = without_folder(path);
 	generation.manifest = &manifest;
 	if (rp_manifest_read(&manifest, path) == 0) {
 		if (!(options->given & RP_OPTION_QUIET))
@@ -181,13 +224,38 @@ static int run(const struct rp_tool_options *options)
 	return status;
 }
 
+static int run(const struct rp_tool_options *options)
+{
+	const bool from_binary = options->given & RP_OPTION_FROM_BINARY;
+
+	if (!options->output) {
+		rp_tool_error("gen: requires -o %s; see ringpipe gen --help",
+			      from_binary ? "FILE" : "DIR");
+		return RP_EXIT_USAGE;
+	}
+	if (from_binary == (options->operand_count > 0)) {
+		rp_tool_error("gen: give either a manifest or --from-binary");
+		return RP_EXIT_USAGE;
+	}
+	if (from_binary && options->to) {
+		rp_tool_error("gen: --from-binary writes a manifest, so --to does not apply");
+		return RP_EXIT_USAGE;
+	}
+	if (options->to && !is_form(options->to)) {
+		rp_tool_error("gen: --to is c, lttng, dtrace, markdown or all, not %s",
+			      options->to);
+		return RP_EXIT_USAGE;
+	}
+	return from_binary ? write_manifest_of(options) : read_manifest(options);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct rp_tool_command command = {
 		.name = "gen",
 		.arguments = "MANIFEST",
 		.options = RP_GEN_OPTIONS,
-		.operands_min = 1,
+		.operands_min = 0,
 		.operands_max = 1,
 		.run = run,
 	};

@@ -428,18 +428,20 @@ const struct rp_tool_command rp_commands[] = {
 	{
 		.name = "gen",
 		.task = declare,
-		.arguments = "MANIFEST",
+		.arguments = "[MANIFEST]",
 		.help = "generate code from an ETW instrumentation manifest",
 		.notes = "For NAME.man, the command writes NAME.h and NAME.c into the folder of\n"
 			 "-o: a function for each event, with typed parameters, and names of\n"
 			 "keywords, levels, tasks and maps. --to selects other files: a provider\n"
 			 "for LTTng-UST, NAME.d or NAME.md. An error states the line and column\n"
 			 "of the manifest and the rule that is broken; the status is then 1. A\n"
-			 "file that the command did not generate is only replaced with --force.\n",
+			 "file that the command did not generate is only replaced with --force.\n"
+			 "With --from-binary, it writes a manifest of the events of a program.\n",
 		.examples = "gen shop.man -o generated\n"
-			    "gen shop.man -o generated --to markdown\n",
+			    "gen shop.man -o generated --to markdown\n"
+			    "gen --from-binary ./server -o server.man\n",
 		.options = RP_GEN_OPTIONS,
-		.operands_min = 1,
+		.operands_min = 0,
 		.operands_max = 1,
 		.run = rp_command_gen,
 	},
