@@ -184,6 +184,22 @@ class GeneratedCode(GenTest):
                   if event["provider"] == "Test-One"]
         self.assertEqual(event["payload"], bytes(2 + 2 + 16 + 8))
 
+    def test_texts_are_those_of_the_culture(self):
+        with open(ALL_TYPES, encoding="utf-8") as file:
+            text = file.read()
+        english = text[text.index('   <string id="red" value="Red"'):
+                       text.index("   </stringTable>\n  </resources>\n </localization>")]
+        german = english.replace('"Red"', '"Rot"')
+        first, rest = text.split(' <localization>\n  <resources culture="de-DE">')
+        rest = rest[rest.index("  </resources>\n") + len("  </resources>\n"):]
+        self.write("one.man", (first + ' <localization><resources culture="de-DE"><stringTable>' +
+                               german + "</stringTable></resources></localization>\n"
+                               " <localization>\n" + rest).encode())
+        for options, red in (((), "Red"), (("--culture", "en-US"), "Red"),
+                             (("--culture", "de-de"), "Rot")):
+            stem = self.generate(self.path("one.man"), *options)
+            self.assertIn(f'return "{red}"'.encode(), self.read(f"out/{stem}.c"))
+
     def test_output_is_the_same_each_time(self):
         stem = self.generate(ALL_TYPES)
         first = [self.read(f"out/{stem}{suffix}") for suffix in (".h", ".c")]

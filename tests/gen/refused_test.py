@@ -53,6 +53,7 @@ MISTAKES = [
     ("guid=\"{1", "guid=\"{x", "the guid of a provider has 32 hexadecimal digits"),
     ("name=\"Test-Gen\"", "", "a provider has the attribute name"),
     ("id=\"first\"", "id=\"red\"", "the id of the string \"red\" is unique"),
+    ("culture=\"de-DE\"", "culture=\"EN-us\"", "the culture \"en-US\" of resources is unique"),
     ("<instrumentationManifest", "<manifest", "mismatched tag"),
     ("</events>\n   </provider>", "</provider>", "mismatched tag"),
 ]
@@ -91,6 +92,19 @@ class RefusedManifests(ToolTest):
         self.assertIn("nested deeper than 64", self.refuse("<a>" * 100 + "</a>" * 100))
         self.assertIn("cannot open", self.run_tool("gen", "none.man", "-o", "out", status=1)[1])
         self.assertIn("requires -o DIR", self.run_tool("gen", "none.man", status=2)[1])
+
+    def test_a_culture_without_resources_is_refused_with_those_that_exist(self):
+        self.write("good.man", VALID.encode())
+        _, err = self.run_tool("gen", "good.man", "-o", "out", "--culture", "fr-FR", status=1)
+        self.assertEqual(err, 'ringpipe: good.man:2:1: the manifest has no resources of the '
+                         'culture "fr-FR"; it has "de-DE", "en-US"\n')
+        self.assertFalse(os.path.exists(self.path("out")))
+        self.assertIn("names a string of the table; \"first\" is none", self.run_tool(
+            "gen", "good.man", "-o", "out", "--culture", "de-DE", status=1)[1])
+        self.write("good.man", VALID[:VALID.index(" <localization>")].replace(
+            "$(string.", "$(text.").encode() + b"</instrumentationManifest>")
+        self.assertIn("it has none", self.run_tool(
+            "gen", "good.man", "-o", "out", "--culture", "fr-FR", status=1)[1])
 
     def test_entities_that_grow_without_limit_are_refused(self):
         lines = ["<!DOCTYPE a [<!ENTITY e0 \"" + "x" * 1000 + "\">"]

@@ -66,6 +66,12 @@ static int take_binary(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+static int take_culture(struct rp_tool_options *options, const char *value)
+{
+	options->culture = value;
+	return 0;
+}
+
 static int take_session(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, UINT64_MAX, &options->session) || options->session == 0 ?
@@ -269,6 +275,9 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_DIRECTORY, 'o', "output", "DIR",
 	  "the folder for the generated files, which is created; with\n"
 	  "--from-binary, the file for the manifest", take_output },
+	{ RP_OPTION_CULTURE, 0, "culture", "NAME",
+	  "the language of texts, such as de-DE; default: en-US, or the first\n"
+	  "that the manifest has", take_culture },
 	{ RP_OPTION_FROM_BINARY, 0, "from-binary", "FILE",
 	  "write a manifest from the events of this executable or shared\n"
 	  "library, which is not run", take_binary },

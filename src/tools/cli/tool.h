@@ -73,6 +73,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_SPAN = 1ull << 48,
 	RP_OPTION_SLOWEST = 1ull << 49,
 	RP_OPTION_ID = 1ull << 50,
+	RP_OPTION_CULTURE = 1ull << 51,
 	RP_OPTION_BY = 1ull << 52,
 	RP_OPTION_FUNCTION = 1ull << 53,
 	RP_OPTION_OPEN = 1ull << 54,
@@ -125,6 +126,7 @@ struct rp_tool_options {
 	uint64_t session;		/* 0: not given */
 	const char *output;
 	const char *binary;		/* of --from-binary */
+	const char *culture;
 	const char *archive;
 	const char *symbols;
 	uid_t user;

@@ -215,7 +215,7 @@ static int read_manifest(const struct rp_tool_options *options)
 
 	generation.source = without_folder(path);
 	generation.manifest = &manifest;
-	if (rp_manifest_read(&manifest, path) == 0) {
+	if (rp_manifest_read(&manifest, path, options->culture) == 0) {
 		if (!(options->given & RP_OPTION_QUIET))
 			report_notes(&manifest);
 		status = generate(&generation);
@@ -237,8 +237,9 @@ static int run(const struct rp_tool_options *options)
 		rp_tool_error("gen: give either a manifest or --from-binary");
 		return RP_EXIT_USAGE;
 	}
-	if (from_binary && options->to) {
-		rp_tool_error("gen: --from-binary writes a manifest, so --to does not apply");
+	if (from_binary && (options->to || options->culture)) {
+		rp_tool_error("gen: --from-binary writes a manifest, so --%s does not apply",
+			      options->to ? "to" : "culture");
 		return RP_EXIT_USAGE;
 	}
 	if (options->to && !is_form(options->to)) {

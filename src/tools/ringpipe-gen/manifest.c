@@ -159,7 +159,7 @@ static int read_providers(struct rp_manifest *manifest, const struct rp_xml_elem
 	return 0;
 }
 
-int rp_manifest_read(struct rp_manifest *manifest, const char *path)
+int rp_manifest_read(struct rp_manifest *manifest, const char *path, const char *culture)
 {
 	const struct rp_xml_element *root, *section, *events;
 	int ret;
@@ -172,7 +172,7 @@ int rp_manifest_read(struct rp_manifest *manifest, const char *path)
 	if (strcmp(root->name, "instrumentationManifest") != 0)
 		return rp_manifest_error(manifest, root, "the outermost element of a manifest is "
 					 "instrumentationManifest");
-	ret = rp_manifest_read_strings(manifest, root);
+	ret = rp_manifest_read_strings(manifest, culture);
 	for (section = rp_xml_find(root->children, "instrumentation"); ret == 0 && section;
 	     section = rp_xml_find(section->next, "instrumentation")) {
 		for (events = rp_xml_find(section->children, "events"); ret == 0 && events;

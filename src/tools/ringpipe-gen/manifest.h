@@ -119,10 +119,11 @@ struct rp_manifest {
 };
 
 /*
- * Read and check a manifest. Return: 0; -errno, after an error line with the place in the file and
- * the rule that it breaks. rp_manifest_free() is necessary in both cases.
+ * Read and check a manifest. Its texts are those of `culture`, or if it is NULL, those in English
+ * or else the first ones. Return: 0; -errno, after an error line with the place in the file and the
+ * rule that it breaks. rp_manifest_free() is necessary in both cases.
  */
-int rp_manifest_read(struct rp_manifest *manifest, const char *path);
+int rp_manifest_read(struct rp_manifest *manifest, const char *path, const char *culture);
 void rp_manifest_free(struct rp_manifest *manifest);
 
 /* Return: the bytes of a value of a type with a fixed size; 0 for other types. */

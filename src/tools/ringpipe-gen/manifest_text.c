@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "tools/cli/tool.h"
@@ -128,30 +129,87 @@ static int compare_strings(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-/* The table in English, or the first one: names in generated code are in one language. */
-static const struct rp_xml_element *find_table(const struct rp_xml_element *localization)
+static const struct rp_xml_element *next_resources(const struct rp_xml_element *root,
+						   const struct rp_xml_element *last)
 {
-	const struct rp_xml_element *resources = rp_xml_find(localization->children, "resources");
-	const struct rp_xml_element *chosen = NULL;
+	const struct rp_xml_element *localization = last ? last->parent :
+						    rp_xml_find(root->children, "localization");
+	const struct rp_xml_element *next = last ? rp_xml_find(last->next, "resources") : NULL;
 
-	for (; resources; resources = rp_xml_find(resources->next, "resources")) {
-		const char *culture = rp_xml_attribute(resources, "culture");
-
-		if (!chosen || (culture && !strcmp(culture, "en-US")))
-			chosen = resources;
+	if (last && !next)
+		localization = rp_xml_find(localization->next, "localization");
+	while (localization && !next) {
+		next = rp_xml_find(localization->children, "resources");
+		if (!next)
+			localization = rp_xml_find(localization->next, "localization");
 	}
-	return chosen ? rp_xml_find(chosen->children, "stringTable") : NULL;
+	return next;
 }
 
-int rp_manifest_read_strings(struct rp_manifest *manifest, const struct rp_xml_element *root)
+static const char *culture_of(const struct rp_xml_element *resources)
 {
-	const struct rp_xml_element *localization = rp_xml_find(root->children, "localization");
-	const struct rp_xml_element *table = localization ? find_table(localization) : NULL;
+	const char *culture = rp_xml_attribute(resources, "culture");
+
+	return culture ? culture : "";
+}
+
+/* Return: the first resources of a culture, or NULL. */
+static const struct rp_xml_element *find_resources(const struct rp_xml_element *root,
+						   const char *culture)
+{
+	const struct rp_xml_element *each = next_resources(root, NULL);
+
+	while (each && strcasecmp(culture_of(each), culture) != 0)
+		each = next_resources(root, each);
+	return each;
+}
+
+static int refuse_culture(const struct rp_manifest *manifest, const char *culture)
+{
+	const struct rp_xml_element *root = manifest->tree.root;
+	const struct rp_xml_element *each = next_resources(root, NULL);
+	char cultures[256] = "";
+	size_t at = 0;
+
+	for (; each && at < sizeof(cultures); each = next_resources(root, each))
+		at += (size_t)snprintf(cultures + at, sizeof(cultures) - at, "%s\"%s\"",
+				       at ? ", " : "", culture_of(each));
+	return rp_manifest_error(manifest, root, "the manifest has no resources of the culture "
+				 "\"%s\"; it has %s", culture, at ? cultures : "none");
+}
+
+/*
+ * Choose the table of a culture, or, without one, the table in English or the first one: names in
+ * generated code are in one language.
+ */
+static int choose_table(const struct rp_manifest *manifest, const char *culture,
+			const struct rp_xml_element **ret_table)
+{
+	const struct rp_xml_element *root = manifest->tree.root, *each, *chosen;
+
+	for (each = next_resources(root, NULL); each; each = next_resources(root, each)) {
+		if (find_resources(root, culture_of(each)) != each)
+			return rp_manifest_error(manifest, each, "the culture \"%s\" of resources "
+						 "is unique", culture_of(each));
+	}
+	chosen = find_resources(root, culture ? culture : "en-US");
+	if (!chosen && culture)
+		return refuse_culture(manifest, culture);
+	if (!chosen)
+		chosen = next_resources(root, NULL);
+	*ret_table = chosen ? rp_xml_find(chosen->children, "stringTable") : NULL;
+	return 0;
+}
+
+int rp_manifest_read_strings(struct rp_manifest *manifest, const char *culture)
+{
+	const struct rp_xml_element *table = NULL;
+	const int ret = choose_table(manifest, culture, &table);
 	const struct rp_xml_element *each;
 	size_t count = 0;
 
-	if (!table)
-		return 0;
+	if (ret < 0 || !table)
+		return ret;
 	for (each = table->children; each; each = each->next)
 		count++;
 	manifest->strings = rp_xml_allocate(&manifest->tree,

@@ -36,8 +36,11 @@ const char *rp_manifest_symbol(struct rp_manifest *manifest, const char *name);
 const char *rp_manifest_upper(struct rp_manifest *manifest, const char *text);
 const char *rp_manifest_lower(struct rp_manifest *manifest, const char *text);
 
-/* Read the string table of the manifest. Return: 0; -errno, after an error line. */
-int rp_manifest_read_strings(struct rp_manifest *manifest, const struct rp_xml_element *root);
+/*
+ * Read the string table of the culture, which may be NULL, as in rp_manifest_read(). Return: 0;
+ * -errno, after an error line.
+ */
+int rp_manifest_read_strings(struct rp_manifest *manifest, const char *culture);
 
 /*
  * Get the text of an element's message, which may name an entry of the string table.
