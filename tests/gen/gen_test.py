@@ -8,6 +8,8 @@ RINGPIPE_TEST_DATA, a folder with the manifest of .NET's runtime; optional.
 """
 import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -92,19 +94,19 @@ class GenTest(ToolTest):
                               stderr=subprocess.PIPE)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
 
-    def fire_all(self, manifest):
+    def fire_all(self, manifest, *options):
         """Write each event of the manifest once. Return the events and the trace's events."""
         stem = self.generate(manifest)
         events = manifest_oracle.read(manifest)
         self.write("out/fire_all.c", manifest_oracle.program(stem + ".h", events).encode())
-        self.link(self.compile(stem), self.compile("fire_all"))
+        self.link(self.compile(stem, *options), self.compile("fire_all", *options))
         self.run_program()
         providers = {event.provider for event in events}
         trace = PayloadTrace(self.read("fired.nettrace"))
         return events, [event for event in trace.events if event["provider"] in providers]
 
-    def check_all(self, manifest):
-        events, found = self.fire_all(manifest)
+    def check_all(self, manifest, *options):
+        events, found = self.fire_all(manifest, *options)
         self.assertEqual(
             [(event.provider, event.id, event.version, event.level, event.opcode, event.keywords,
               event.payload()) for event in events],
@@ -122,6 +124,15 @@ class GenTest(ToolTest):
 class FiredEvents(GenTest):
     def test_a_second_reader_decodes_every_type_count_length_struct_and_version(self):
         self.assertEqual(len(self.check_all(ALL_TYPES)), 8)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "no other machine has static keys")
+    def test_call_sites_with_static_keys_write_the_same_events(self):
+        events = self.check_all(ALL_TYPES, "-O2", "-DRP_STATIC_KEYS=1")
+        sections = subprocess.run(["readelf", "-SW", self.path("fire_all-c.o")], check=True,
+                                  stdout=subprocess.PIPE, text=True).stdout
+        sizes = re.findall(r" rp_keys +PROGBITS +\w+ \w+ (\w+)", sections)
+        # Each event has a site for its function and one for the test whether it is enabled.
+        self.assertGreaterEqual(sum(int(size, 16) for size in sizes) // 8, 2 * len(events))
 
     def test_report_shows_the_values_of_a_generated_event(self):
         events, _ = self.fire_all(ALL_TYPES)
