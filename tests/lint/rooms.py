@@ -64,8 +64,8 @@ ROWS = {
                    'export lttng cli trace analysis client ringpipe ringpipe-dump ringpipe-kernel '
                    'ringpipe-record recover trigger',
     'tests/fuzz/': 'host ring ipc nettrace diag unwind cli trace analysis client ringpipe '
-                   'ringpipe-dump ringpipe-kernel ringpipe-record ringpipe-symbolize recover '
-                   'trigger',
+                   'ringpipe-dump ringpipe-gen ringpipe-kernel ringpipe-record '
+                   'ringpipe-symbolize recover trigger',
     'tests/': '',
 }
 
