@@ -236,7 +236,7 @@ void rp_exporters_announce(void)
 	pthread_mutex_lock(&rp_core.lock);
 	rp_keys_settle();
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
-		if (!provider->callback || provider->leaving)
+		if (!rp_provider_is_observed(provider) || provider->leaving)
 			continue;
 		for (uint32_t i = 0; i < rp_core.exporter_count; i++)
 			queue_news(provider, &rp_core.exporters[i]);

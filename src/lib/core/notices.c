@@ -72,6 +72,15 @@ int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
 	return 0;
 }
 
+int rp_notice_add_watcher(struct rp_provider *provider)
+{
+	int ret = rp_notice_add(provider, 0, false, NULL);
+
+	if (ret == 0)
+		cds_list_entry(provider->notices.prev, struct rp_notice, node)->watcher_only = true;
+	return ret;
+}
+
 void rp_notice_add_session(struct rp_provider *provider, const struct rp_session *session,
 			   bool enabled)
 {
@@ -102,11 +111,12 @@ bool rp_notices_is_inside(const struct rp_provider *provider)
 /* The number of callbacks inside which this thread is. */
 static __thread unsigned int callback_depth;
 
-/* Call one callback. The lock is released during the call. */
+/* Call one callback, and the watcher. The lock is released during the call. */
 static void deliver(struct rp_provider *provider, struct rp_notice *notice)
 {
-	rp_provider_callback callback = provider->callback;
-	void *data = provider->data;
+	rp_provider_callback callback = notice->watcher_only ? NULL : provider->callback;
+	rp_provider_callback watcher = provider->watcher;
+	void *data = provider->data, *watcher_data = provider->watcher_data;
 	struct rp_provider_state state = {
 		.size = sizeof(state),
 		.source = notice->source,
@@ -116,6 +126,8 @@ static void deliver(struct rp_provider *provider, struct rp_notice *notice)
 
 	aggregate(provider, &state);
 	pthread_mutex_unlock(&rp_core.lock);
+	if (watcher)
+		watcher(provider, &state, watcher_data);
 	if (callback)
 		callback(provider, &state, data);
 	free_notice(notice);
@@ -145,7 +157,7 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 	struct rp_provider *provider;
 
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
-		if (provider->callback && rp_session_config(session, provider))
+		if (rp_provider_is_observed(provider) && rp_session_config(session, provider))
 			rp_notice_add_session(provider, session, enabled);
 	}
 }

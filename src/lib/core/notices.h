@@ -19,6 +19,7 @@ struct rp_notice {
 	struct cds_list_head node;
 	struct rp_guid source;
 	bool enabled;
+	bool watcher_only;	/* not for the program's callback */
 	char *filter_data;
 };
 
@@ -27,6 +28,7 @@ int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
 		  const char *filter_data);
 void rp_notice_add_session(struct rp_provider *provider, const struct rp_session *session,
 			   bool enabled);
+int rp_notice_add_watcher(struct rp_provider *provider);	/* for a new watcher only */
 void rp_notices_add(struct rp_session *session, bool enabled);	/* for all wanted providers */
 void rp_notices_drop(struct rp_provider *provider);
 void rp_notices_deliver(void);		/* releases the lock in between */

@@ -12,6 +12,16 @@
 int rp_provider_create_by_name(const char *name, rp_provider_callback callback, void *data,
 			       struct rp_provider **ret_provider);
 
+/*
+ * Set the watcher of a provider, a second callback for the library's own use. It is called before
+ * the provider's callback. A new watcher runs once with the present state before the function
+ * returns. `watcher` may be NULL.
+ *
+ * Context: as rp_provider_set_callback().
+ * Return: 0; -EDEADLK: called by the provider's own callback; -ENOMEM.
+ */
+int rp_provider_watch(struct rp_provider *provider, rp_provider_callback watcher, void *data);
+
 /* The thread for which an event is written, and its stack. */
 struct rp_origin {
 	uint32_t thread;

@@ -46,7 +46,7 @@ static void replay_sessions(struct rp_provider *provider)
 {
 	struct rp_session *session;
 
-	if (!provider->callback)
+	if (!rp_provider_is_observed(provider))
 		return;
 	cds_list_for_each_entry(session, &rp_core.sessions, node) {
 		if (session->state == RP_SESSION_RUNNING &&
@@ -159,6 +159,31 @@ RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider
 		provider->callback = callback;
 		provider->data = data;
 		replay_sessions(provider);
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	return ret;
+}
+
+int rp_provider_watch(struct rp_provider *provider, rp_provider_callback watcher, void *data)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&rp_core.lock);
+	if (rp_notices_is_inside(provider)) {
+		ret = -EDEADLK;
+	} else {
+		while (provider->in_callback)
+			pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+		if (watcher)
+			ret = rp_notice_add_watcher(provider);
+		if (ret == 0) {
+			/* With a callback, the states of exporters are up to date. */
+			provider->watcher = watcher;
+			provider->watcher_data = data;
+			if (!provider->callback)
+				rp_exporters_replay(provider);
+			rp_notices_deliver();
+		}
 	}
 	pthread_mutex_unlock(&rp_core.lock);
 	return ret;
