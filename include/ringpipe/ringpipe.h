@@ -11,6 +11,7 @@
 #define RINGPIPE_RINGPIPE_H
 
 #include <ringpipe/activity.h>
+#include <ringpipe/component_host.h>
 #include <ringpipe/counter.h>
 #include <ringpipe/diagnostics.h>
 #include <ringpipe/event.h>

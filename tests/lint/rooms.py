@@ -35,6 +35,7 @@ ROWS = {
     'src/lib/sink/': 'nettrace core sample host base',
     'src/lib/counter/': 'core ring base',
     'src/lib/trigger/': 'core sink counter base',
+    'src/lib/component/': 'core base',
     'src/lib/diag/': 'core sample sink export host ipc base',
     'src/lib/otel/': 'nettrace core host base',
     'src/lib/prepare.c': 'base host core counter sample',

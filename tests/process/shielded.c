@@ -9,7 +9,7 @@
  * signal is pending, the signal mask is unchanged, and the errors are those of the writes. `list`
  * prints the names.
  */
-#include "check.h"
+#include "self_client.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,9 +19,7 @@
 #include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 RP_DIAGNOSTICS(RP_DIAGNOSTICS_POLL);
 RP_PROVIDER(shielded, "Test-Shielded");
@@ -357,42 +355,6 @@ static void readers(void)
 	check(rp_reader_open_fd(fds[0], &reader) < 0 && close(fds[0]) == 0 && fclose(null) == 0);
 }
 
-/* Be a client of this process, on this thread. Return: the connection, with the request sent. */
-static int ask(uint8_t group, uint8_t id, const void *payload, uint16_t bytes)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	uint8_t message[64] = "DOTNET_IPC_V1";
-	uint16_t size = (uint16_t)(20 + bytes);
-	unsigned long long key;
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	FILE *stat = fopen("/proc/self/stat", "r");
-
-	/* Field 22 is the start time; the program's name contains no blank. */
-	check(stat && fscanf(stat, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			     "%*s %*s %*s %*s %*s %*s %llu", &key) == 1 && fclose(stat) == 0);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/dotnet-diagnostic-%d-%llu-socket",
-		 getenv("TMPDIR"), (int)getpid(), key);
-	check(fd >= 0);
-	check(connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
-	memcpy(message + 14, &size, 2);
-	message[16] = group;
-	message[17] = id;
-	memcpy(message + 20, payload, bytes);
-	check(send(fd, message, size, MSG_NOSIGNAL) == size);
-	return fd;
-}
-
-static void serve(int fd)
-{
-	char reply[64];
-
-	while (recv(fd, reply, sizeof(reply), MSG_DONTWAIT) <= 0) {
-		check(rp_diagnostics_dispatch() == 0);
-		poll(NULL, 0, 1);
-	}
-	check(close(fd) == 0);
-}
-
 /* Clients that disconnect before their reply, and a perf map that cannot be written. */
 static void diagnostics(void)
 {
@@ -415,6 +377,23 @@ static void diagnostics(void)
 	serve(ask(4, 4, "", 0));
 }
 
+static int enter(const struct rp_component_host *host, struct rp_component *component)
+{
+	static struct rp_component_state state;
+
+	return rp_component_init(&state, host, NULL, 0, component);
+}
+
+static void components(void)
+{
+	struct rp_component_options options = RP_COMPONENT_OPTIONS_INIT;
+	struct rp_component_link *link;
+
+	options.provider = shielded_provider();
+	check(rp_component_attach(enter, &options, &link) == 0);
+	check(rp_component_detach(link) == 0);
+}
+
 static int see_copy(const struct rp_host_copy *copy, void *data)
 {
 	return copy && !data ? 0 : -EINVAL;
@@ -424,6 +403,7 @@ static void preparation(void)
 {
 	check(rp_prepare(NULL) == 0 || rp_error_call() == NULL);
 	check(rp_host_list_copies(see_copy, NULL) == 0);
+	check(rp_process_context_publish(NULL) <= 0);
 }
 
 static const struct row {
@@ -456,7 +436,9 @@ static const struct row {
 	  "rp_reader_get_fields rp_reader_print_json rp_reader_get_info rp_reader_get_stats "
 	  "rp_reader_get_key_value rp_reader_error rp_reader_close rp_reader_open_explained "
 	  "rp_reader_resume_after_damage rp_reader_set_range rp_reader_get_damage" },
-	{ preparation, "rp_prepare rp_error_call rp_host_list_copies" },
+	{ components, "rp_component_attach rp_component_detach" },
+	{ preparation, "rp_prepare rp_error_call rp_host_list_copies "
+	  "rp_process_context_publish" },
 	{ diagnostics, "rp_diagnostics_wait rp_diagnostics_fd rp_diagnostics_dispatch "
 	  "rp_host_set_environment_callback rp_code_add rp_code_remove" },
 };

@@ -31,6 +31,9 @@ _Static_assert(RP_VALUE_SIZE_V1 == 96, "frozen");
 _Static_assert(RP_HOST_COPY_SIZE_V1 == 24, "frozen");
 _Static_assert(RP_PREPARE_OPTIONS_SIZE_V1 == 8, "frozen");
 _Static_assert(RP_PROCESS_CONTEXT_SIZE_V1 == 16, "frozen");
+_Static_assert(RP_COMPONENT_HOST_SIZE_V1 == 40, "frozen");
+_Static_assert(RP_COMPONENT_SIZE_V1 == 32, "frozen");
+_Static_assert(RP_COMPONENT_OPTIONS_SIZE_V1 == 40, "frozen");
 _Static_assert(RP_READER_INFO_SIZE_V1 == 48, "frozen");
 _Static_assert(RP_READER_EVENT_SIZE_V1 == 176, "frozen");
 _Static_assert(RP_READER_STATS_SIZE_V1 == 56, "frozen");
@@ -56,6 +59,8 @@ _Static_assert(sizeof(struct rp_batch_event) == 24, "frozen");
 _Static_assert(sizeof(struct rp_reader_field) == 32, "frozen");
 _Static_assert(sizeof(struct rp_reader_type) == 96, "frozen");
 _Static_assert(sizeof(struct rp_reader_label) == 24, "frozen");
+_Static_assert(sizeof(struct rp_component_words) == 16, "frozen");
+_Static_assert(sizeof(struct rp_component_payload) == 1028, "frozen");
 _Static_assert(sizeof(struct rp_event) == 32, "frozen");
 _Static_assert(sizeof(struct rp_counter) == 40, "frozen");
 _Static_assert(sizeof(struct rp_key) == 8, "frozen");
@@ -162,6 +167,31 @@ static int prepare(const void *given)
 	return rp_prepare(given);
 }
 
+static int enter(const struct rp_component_host *host, struct rp_component *component)
+{
+	static struct rp_component_state state;
+
+	return rp_component_init(&state, host, NULL, 0, component);
+}
+
+static int attach_component(const void *given)
+{
+	struct rp_component_options own = RP_COMPONENT_OPTIONS_INIT;
+	struct rp_component_link *link;
+	uint32_t size;
+	int ret;
+
+	memcpy(&size, given, sizeof(size));
+	if (size < RP_COMPONENT_OPTIONS_SIZE_V1)
+		return rp_component_attach(enter, given, &link);
+	/* The provider does not exist yet when the table of options is made. */
+	own.provider = provider;
+	memcpy((char *)(uintptr_t)given + sizeof(size), (char *)&own + sizeof(size),
+	       RP_COMPONENT_OPTIONS_SIZE_V1 - sizeof(size));
+	ret = rp_component_attach(enter, given, &link);
+	return ret == 0 ? rp_component_detach(link) : ret;
+}
+
 static int create_event(const void *given)
 {
 	struct rp_event *event = NULL;
@@ -197,6 +227,7 @@ static const struct rp_prepare_options prepare_options = {
 	.size = sizeof(prepare_options), .what = RP_PREPARE_SESSIONS,
 };
 static const struct rp_process_context process_context = RP_PROCESS_CONTEXT_INIT;
+static const struct rp_component_options component_options = RP_COMPONENT_OPTIONS_INIT;
 static const struct rp_event_decl event_decl = {
 	.size = sizeof(event_decl), .id = 1, .name = "made",
 };
@@ -227,6 +258,8 @@ static const struct options {
 	  sizeof(process_context), publish },
 	{ "rp_reader_range", &reader_range, RP_READER_RANGE_SIZE_V1, sizeof(reader_range),
 	  set_range },
+	{ "rp_component_options", &component_options, RP_COMPONENT_OPTIONS_SIZE_V1,
+	  sizeof(component_options), attach_component },
 	{ "rp_event_decl", &event_decl, RP_EVENT_DECL_SIZE_V1, sizeof(event_decl), create_event },
 	{ "rp_counter_decl", &counter_decl, RP_COUNTER_DECL_SIZE_V1, sizeof(counter_decl),
 	  create_counter },

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host of components: a program that loads a component, whose events component.h describes, and
+ * gives it providers and functions.
+ */
+#ifndef RINGPIPE_COMPONENT_HOST_H
+#define RINGPIPE_COMPONENT_HOST_H
+
+#include <ringpipe/component.h>
+#include <ringpipe/provider.h>
+#include <ringpipe/types.h>
+
+RP_BEGIN_DECLS
+
+struct rp_component_link;
+
+/* Options of rp_component_attach(). */
+struct rp_component_options {
+	uint32_t size;
+	uint32_t reserved;
+	struct rp_provider *provider;		/* the role RP_COMPONENT_DEFAULT */
+	struct rp_provider *private_provider;	/* RP_COMPONENT_PRIVATE; NULL: always off */
+	/*
+	 * The functions for known events, or NULL. The struct is a contract between this host and
+	 * this component. Its first member is `uint32_t size`, and it must outlive the component.
+	 */
+	const void *events;
+	void *data;				/* the first argument of these functions */
+};
+
+#define RP_COMPONENT_OPTIONS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_component_options, data)
+#define RP_COMPONENT_OPTIONS_INIT RP_INIT_(struct rp_component_options)
+
+/*
+ * Start a component and connect it with providers. The function calls the component's entry, and
+ * then its control() with the present state of each provider. From then on, the component receives
+ * each change that a callback of the provider would receive (rp_provider_callback), and the
+ * provider's own callback remains. Call rp_tracers_watch() to include tracers of the kernel.
+ *
+ * Each provider gets six more events, which contain the component's dynamic events: DynamicAlways,
+ * DynamicCritical, DynamicError, DynamicWarning, DynamicInformational and DynamicVerbose, one for
+ * each level. They have keywords 0 and the fields `name` and `payload`. In a nettrace file, an
+ * event with the component's own name and fields follows each of them whose payload describes
+ * itself.
+ * @entry: the component's function, usually dlsym(handle, RP_COMPONENT_ENTRY).
+ * @options: copied, except what it points to.
+ *
+ * Context: any thread, not a signal handler or a callback of a provider; allocates; calls the
+ * component.
+ * Return: 0; -EINVAL: the size of the options is invalid, there is no entry or provider, both
+ * providers are the same, or the component's struct is too short; -EEXIST: a provider has another
+ * component; -ENOMEM: an allocation fails; the entry's error.
+ */
+RP_PUBLIC int rp_component_attach(rp_component_entry entry,
+				  const struct rp_component_options *options,
+				  struct rp_component_link **ret_link);
+
+/*
+ * Stop a component. The function turns the component's providers off by control(), and calls its
+ * stop(). After the function has returned, the component may be unloaded and the providers may be
+ * destroyed. Call it before that in any case.
+ * @link: the component; NULL is allowed.
+ *
+ * Context: any thread, not a signal handler. Waits for control() in other threads, and for threads
+ * inside fire_dynamic().
+ * Return: 0; -EDEADLK: called by control() or by the provider's own callback; the component then
+ * remains attached.
+ */
+RP_PUBLIC int rp_component_detach(struct rp_component_link *link);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's side of component.h.
+ *
+ * A link outlives its component, because a component may call fire_dynamic() although its stop()
+ * has returned. A detached link is used again for another component.
+ */
+#include <ringpipe/component_host.h>
+#include <ringpipe/event.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/atomic.h"
+#include "base/sized.h"
+#include "base/thread.h"
+#include "core/core.h"
+#include "core/own.h"
+
+#define LEVELS (RP_LEVEL_VERBOSE + 1)
+#define POLL_NS 1000000
+
+/* One role of a component: the provider that the host gave for it. */
+struct component_role {
+	struct rp_component_link *link;
+	uint32_t number;		/* enum rp_component_provider */
+	struct rp_provider *provider;	/* or NULL */
+	struct rp_event *events[LEVELS];
+};
+
+struct rp_component_link {
+	struct cds_list_head node;	/* in `unused` */
+	struct component_role roles[RP_COMPONENT_PROVIDERS];
+	struct rp_component component;
+	struct rp_component_host host;
+	/*
+	 * A writer and the thread that detaches form a Dekker pair: the writer increments
+	 * `writers` and then reads `is_attached`, the other thread stores and reads in the reverse
+	 * order.
+	 */
+	uint32_t is_attached;
+	uint32_t writers;		/* threads inside fire_dynamic() */
+};
+
+static CDS_LIST_HEAD(unused);		/* under rp_core.lock */
+
+static const struct rp_field dynamic_fields[] = {
+	{ "name", NULL, 0, RP_TYPE_STRING, 0, 0, NULL },
+	{ "payload", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0, NULL },
+};
+
+static const char *const dynamic_names[LEVELS] = {
+	[RP_LEVEL_LOG_ALWAYS] = "DynamicAlways",
+	[RP_LEVEL_CRITICAL] = "DynamicCritical",
+	[RP_LEVEL_ERROR] = "DynamicError",
+	[RP_LEVEL_WARNING] = "DynamicWarning",
+	[RP_LEVEL_INFORMATIONAL] = "DynamicInformational",
+	[RP_LEVEL_VERBOSE] = "DynamicVerbose",
+};
+
+static int write_dynamic(struct rp_event *event, const char *name, const void *payload,
+			 uint32_t payload_bytes)
+{
+	const uint16_t count = (uint16_t)payload_bytes;
+	const struct rp_part parts[] = {
+		{ name, strnlen(name, RP_NAME_MAX) }, { "", 1 }, { &count, sizeof(count) },
+		{ payload, payload_bytes },
+	};
+
+	if (!rp_event_enabled(event))
+		return 0;
+	/* More is longer than RP_PAYLOAD_MAX, and the sessions count the event as lost. */
+	return rp_event_write(event, parts, payload_bytes ? 4 : 3);
+}
+
+static int fire_dynamic(void *context, uint32_t provider, uint32_t level, const char *name,
+			const void *payload, uint32_t payload_bytes)
+{
+	struct rp_component_link *link = context;
+	int ret = -EPIPE;
+
+	if (provider >= RP_COMPONENT_PROVIDERS || level >= LEVELS || !name ||
+	    (!payload && payload_bytes))
+		return -EINVAL;
+	rp_add_seq_cst(&link->writers, 1);
+	if (rp_load_seq_cst(&link->is_attached)) {
+		struct rp_event *event = link->roles[provider].events[level];
+
+		ret = event ? write_dynamic(event, name, payload, payload_bytes) : 0;
+	}
+	rp_add_seq_cst(&link->writers, (uint32_t)-1);
+	return ret;
+}
+
+static void report_state(struct rp_provider *provider, const struct rp_provider_state *state,
+			 void *data)
+{
+	const struct component_role *role = data;
+	const struct rp_component *component = &role->link->component;
+	uint32_t levels = state->enabled ? (2u << state->level) - 1 : 0;
+
+	(void)provider;
+	component->control(component->data, role->number, state->keywords, levels);
+}
+
+static int create_events(struct component_role *role)
+{
+	for (uint32_t level = 0; level < LEVELS; level++) {
+		const struct rp_event_decl decl = {
+			.size = sizeof(decl),
+			.name = dynamic_names[level],
+			.id = RP_EVENT_ID_AUTO,
+			.level = (uint8_t)level,
+			.fields = dynamic_fields,
+			.field_count = 2,
+		};
+		int ret = rp_event_create(role->provider, &decl, &role->events[level]);
+
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+static void destroy_events(struct component_role *role)
+{
+	for (uint32_t level = 0; level < LEVELS; level++) {
+		rp_event_destroy(role->events[level]);
+		role->events[level] = NULL;
+	}
+}
+
+/* Return a link without roles, or NULL without memory. */
+static struct rp_component_link *take_link(void)
+{
+	struct rp_component_link *link = NULL;
+
+	pthread_mutex_lock(&rp_core.lock);
+	if (!cds_list_empty(&unused)) {
+		link = cds_list_first_entry(&unused, struct rp_component_link, node);
+		cds_list_del(&link->node);
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	return link ? link : calloc(1, sizeof(*link));
+}
+
+/* Wait until no thread uses the link, and make it available for another component. */
+static void retire_link(struct rp_component_link *link)
+{
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+
+	rp_store_seq_cst(&link->is_attached, 0);
+	while (rp_load_seq_cst(&link->writers))
+		nanosleep(&pause, NULL);
+	for (uint32_t i = 0; i < RP_COMPONENT_PROVIDERS; i++)
+		destroy_events(&link->roles[i]);
+	pthread_mutex_lock(&rp_core.lock);
+	/* At the end: a component that still writes would use the link of a later component. */
+	cds_list_add_tail(&link->node, &unused);
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+/* Call the component's entry. */
+static int start_component(struct rp_component_link *link, rp_component_entry entry)
+{
+	struct rp_component own = { .size = sizeof(own) };
+	int ret = entry(&link->host, &own);
+
+	if (ret != 0)
+		return ret;
+	if (own.size < RP_COMPONENT_SIZE_V1)
+		return -EINVAL;
+	link->component = own;
+	return 0;
+}
+
+static void stop_component(struct rp_component_link *link)
+{
+	const struct rp_component *component = &link->component;
+
+	for (uint32_t i = 0; i < RP_COMPONENT_PROVIDERS && component->control; i++)
+		component->control(component->data, i, 0, 0);
+	if (component->stop)
+		component->stop(component->data);
+}
+
+/* Begin or end to report the states of the providers. */
+static int watch_providers(struct rp_component_link *link, bool watch)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < RP_COMPONENT_PROVIDERS; i++) {
+		struct component_role *role = &link->roles[i];
+
+		if (role->provider && link->component.control)
+			ret = rp_provider_watch(role->provider, watch ? report_state : NULL, role);
+	}
+	return ret;
+}
+
+static int attach(struct rp_component_link *link, rp_component_entry entry)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < RP_COMPONENT_PROVIDERS; i++) {
+		if (link->roles[i].provider)
+			ret = create_events(&link->roles[i]);
+	}
+	if (ret != 0)
+		return ret;
+	rp_store_seq_cst(&link->is_attached, 1);
+	ret = start_component(link, entry);
+	if (ret != 0)
+		return ret;
+	ret = watch_providers(link, true);
+	if (ret != 0) {
+		(void)watch_providers(link, false);
+		stop_component(link);
+	}
+	return ret;
+}
+
+RP_PUBLIC int rp_component_attach(rp_component_entry entry,
+				  const struct rp_component_options *options,
+				  struct rp_component_link **ret_link)
+{
+	RP_NO_CANCEL int cancel = rp_cancel_disable();
+	struct rp_component_options own;
+	struct rp_component_link *link;
+	int ret;
+
+	if (!entry || !ret_link ||
+	    rp_sized_read(&own, sizeof(own), RP_COMPONENT_OPTIONS_SIZE_V1, options) != 0 ||
+	    !own.provider || own.provider == own.private_provider)
+		return -EINVAL;
+	link = take_link();
+	if (!link)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < RP_COMPONENT_PROVIDERS; i++)
+		link->roles[i] = (struct component_role){ .link = link, .number = i };
+	link->roles[RP_COMPONENT_DEFAULT].provider = own.provider;
+	link->roles[RP_COMPONENT_PRIVATE].provider = own.private_provider;
+	link->host = (struct rp_component_host){
+		.size = sizeof(link->host),
+		.context = link,
+		.data = own.data,
+		.events = own.events,
+		.fire_dynamic = fire_dynamic,
+	};
+	ret = attach(link, entry);
+	if (ret != 0) {
+		retire_link(link);
+		return ret;
+	}
+	*ret_link = link;
+	return 0;
+}
+
+RP_PUBLIC int rp_component_detach(struct rp_component_link *link)
+{
+	RP_NO_CANCEL int cancel = rp_cancel_disable();
+	int ret;
+
+	if (!link)
+		return 0;
+	ret = watch_providers(link, false);
+	if (ret != 0) {
+		/* The calls for the other provider are as before. */
+		(void)watch_providers(link, true);
+		return ret;
+	}
+	stop_component(link);
+	retire_link(link);
+	return 0;
+}
