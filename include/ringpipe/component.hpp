@@ -23,8 +23,8 @@
 namespace ringpipe {
 
 /*
- * A field of a dynamic event: a type of RP_COMPONENT_FIELD, an enumeration, a string, or a string
- * view. The value must live until the event is written.
+ * A field of a dynamic event: a type of RP_COMPONENT_FIELD, an enumeration, a string, a string view,
+ * or a component_blob. The value must live until the event is written.
  */
 template<typename T> struct component_field {
 	const char *name;
@@ -33,6 +33,12 @@ template<typename T> struct component_field {
 	component_field(const char *its_name, const T &its_value) : name(its_name), value(its_value)
 	{
 	}
+};
+
+/* Bytes, as the value of a field. */
+struct component_blob {
+	const void *base;
+	size_t bytes;
 };
 
 namespace detail {
@@ -49,6 +55,8 @@ template<typename T> void component_put(rp_component_payload *payload,
 		rp_component_put_text(payload, field.name, field.value);
 	else if constexpr (std::is_same_v<plain, std::string>)
 		rp_component_put_text(payload, field.name, field.value.c_str());
+	else if constexpr (std::is_same_v<plain, component_blob>)
+		rp_component_put_blob(payload, field.name, field.value.base, field.value.bytes);
 	else if constexpr (std::is_same_v<plain, std::string_view>)
 		rp_component_put_text_n(payload, field.name, field.value.data(),
 					field.value.size());

@@ -33,7 +33,13 @@ static void fire_known(uint32_t number, const char *why, uint64_t bytes, uint32_
 #endif
 }
 
-static void fire_dynamic(uint32_t number, const char *text)
+#ifdef FIRE_DYNAMIC
+static void fire_dynamic(uint32_t number, const char *text);
+#else
+#define FIRE_DYNAMIC fire_dynamic
+#endif
+
+static void FIRE_DYNAMIC(uint32_t number, const char *text)
 {
 	const struct rp_guid guid = { { 0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe } };
 	const bool yes = true;

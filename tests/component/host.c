@@ -182,6 +182,70 @@ static void dynamic_event_has_its_level_and_bytes(void)
 	check(rp_component_detach(link) == 0);
 }
 
+/* The JSON text of the next event of the test's providers. */
+static const char *next_json(struct rp_reader *reader, struct rp_reader_event *event)
+{
+	static char *text;
+	size_t bytes;
+	FILE *stream;
+
+	free(text);
+	do
+		check(rp_reader_next(reader, event) == 1);
+	while (strncmp(event->type->provider, "Test-Component", 14) != 0);
+	stream = open_memstream(&text, &bytes);
+	check(stream && rp_reader_print_json(event, stream) == 0 && fclose(stream) == 0);
+	return text;
+}
+
+static void expect_json(struct rp_reader *reader, const char *name, const char *expected)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	const char *text = next_json(reader, &event);
+
+	if (strcmp(text, expected) != 0)
+		fprintf(stderr, "%s: %s\n", event.type->name, text);
+	check(strcmp(event.type->name, name) == 0 && strcmp(text, expected) == 0);
+	check(event.type->level == RP_LEVEL_WARNING);
+}
+
+static void described_event_follows_its_raw_event_in_a_trace(void)
+{
+	static const char *const fields =
+		"{\"number\":7,\"text\":\"caf\303\251\",\"yes\":true,\"negative\":-5,\"byte\":200,"
+		"\"small\":-300,\"medium\":60000,\"whole\":-70000,\"large\":-9223372036854775808,"
+		"\"unsigned\":18446744073709551615,\"single\":0.5,\"double\":0.1,\"pointer\":4096,"
+		"\"guid\":\"10325476-98ba-dcfe-0000-000000000000\",\"blob\":\"0102ff\"}";
+	struct rp_component_link *link = attach();
+	struct rp_session *session;
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	struct rp_reader *reader;
+	char whole[1000], path[64];
+
+	snprintf(path, sizeof(path), "component-%d.nettrace", (int)getpid());
+	session = session_to(path, "Test-Component", RP_SESSION_BUFFER_MIN);
+	component->fire_dynamic(7, "caf\303\251");
+	/* Bytes that no helper made are in the raw event only. */
+	check(component->fire_raw(0, RP_LEVEL_WARNING, "Opaque", "\x89RP\x01\1\0\0\0\x07", 9) == 0);
+	check(component->fire_raw(0, RP_LEVEL_WARNING, "Opaque", "\x89", 1) == 0);
+	component->fire_dynamic(7, "caf\303\251");
+	check(rp_session_stop(session, &stats) == 0);
+	/* Only what the component wrote is counted. */
+	check(stats.delivered == 4 && stats.lost == 0);
+	check(rp_component_detach(link) == 0);
+	check(rp_reader_open(path, &reader) == 0);
+	snprintf(whole, sizeof(whole), "{\"name\":\"HeapResized\",\"payload\":%s}", fields);
+	expect_json(reader, "DynamicWarning", whole);
+	expect_json(reader, "HeapResized", fields);
+	expect_json(reader, "DynamicWarning",
+		    "{\"name\":\"Opaque\",\"payload\":\"895250010100000007\"}");
+	expect_json(reader, "DynamicWarning", "{\"name\":\"Opaque\",\"payload\":\"89\"}");
+	expect_json(reader, "DynamicWarning", whole);
+	expect_json(reader, "HeapResized", fields);
+	rp_reader_close(reader);
+	check(unlink(path) == 0);
+}
+
 static unsigned int stops;
 
 static void fire_while_stopping(void)
@@ -225,6 +289,7 @@ int main(int argc, char **argv)
 	host_adds_what_the_component_does_not_know();
 	disabled_event_calls_nothing();
 	dynamic_event_has_its_level_and_bytes();
+	described_event_follows_its_raw_event_in_a_trace();
 	component_may_fire_until_its_stop_returns();
 	check(dlclose(handle) == 0);
 	return 0;

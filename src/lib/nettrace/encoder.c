@@ -98,6 +98,7 @@ static void destroy_type(struct rp_encoder_event_type *type)
 		return;
 	rp_plan_fini(&type->plan);
 	rp_outbuf_fini(&type->blob);
+	free(type->raw);
 	free(type);
 }
 
@@ -116,6 +117,7 @@ void rp_encoder_destroy(struct rp_encoder *encoder)
 	rp_label_set_fini(&encoder->labels);
 	rp_outbuf_fini(&encoder->stream.output);
 	rp_delivery_fini(&encoder->delivery);
+	rp_self_describing_fini(&encoder->described);
 	free(encoder);
 }
 
@@ -159,6 +161,8 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *de
 		if (type->blob.failed)
 			ret = -ENOMEM;
 	}
+	if (!ret)
+		ret = rp_self_describing_copy(definition, &type->raw);
 	if (ret < 0) {
 		destroy_type(type);
 		return ret;
@@ -214,6 +218,8 @@ static int emit_type(struct rp_encoder *encoder, uint32_t metadata_id)
 		return ret;
 	rp_outbuf_fini(&type->blob);
 	type->reported = true;
+	if (type->raw)
+		return 0;	/* not for the fast path, which puts no second event */
 	type->plain.converts = type->plan.kind == RP_PLAN_CONVERT;
 	if (!type->plain.converts)
 		type->plain.bytes = type->plan.min_bytes;
@@ -415,7 +421,7 @@ bool rp_encoder_repeat_run_converted(struct rp_encoder_repeat *repeat,
 	return true;
 }
 
-int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
+static int put_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
 {
 	const struct rp_plan *plan = &event->type->plan;
 	size_t bound = rp_plan_bound(plan, event->payload_bytes);
@@ -459,6 +465,17 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	encoder->events_since_point = true;
 	begin_repeat(encoder, event, &now);
 	return 0;
+}
+
+int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
+{
+	int ret = put_event(encoder, event);
+
+	/* The raw event is in the stream. Without memory, the described one is left out. */
+	if (ret == 0 && __builtin_expect(event->type->raw != NULL, 0))
+		(void)rp_self_describing_put(&encoder->described, encoder, event->type->raw,
+					     event);
+	return ret;
 }
 
 int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost)

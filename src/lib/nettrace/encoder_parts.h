@@ -11,6 +11,7 @@
 #include "nettrace/objects.h"
 #include "nettrace/outbuf.h"
 #include "nettrace/repeat.h"
+#include "nettrace/self_describing.h"
 #include "nettrace/stack_block.h"
 #include "nettrace/thread_table.h"
 
@@ -34,6 +35,7 @@ struct rp_encoder_event_type {
 	struct rp_outbuf blob;		/* the encoded definition, until it is in the stream */
 	bool reported;
 	bool is_internal;
+	struct rp_definition *raw;	/* of an event whose payload may describe itself; or NULL */
 };
 
 struct rp_encoder {
@@ -63,6 +65,7 @@ struct rp_encoder {
 	struct rp_encoder_event_type **types;
 	uint32_t type_count;
 	uint32_t type_capacity;
+	struct rp_self_describing_types described;
 	uint32_t used_ids;		/* the highest metadata id of the stream that continues */
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/utf.h"
+#include "nettrace/self_describing.h"
 
 struct json_printer {
 	FILE *stream;
@@ -213,6 +214,29 @@ static void print_inner_array(struct json_printer *p, struct rp_value *value)
 		print_value(p, &member);
 }
 
+/* Print the fields of a payload that describes itself. Return: false for other bytes. */
+static bool print_described(struct json_printer *p, const struct rp_value *bytes)
+{
+	struct rp_self_describing walk;
+	struct rp_value value;
+	struct rp_field field;
+	const char *comma = "";
+
+	if (!rp_self_describing_begin(&walk, bytes->bytes, bytes->size_bytes))
+		return false;
+	putc('{', p->stream);
+	while (rp_self_describing_next(&walk, &field, &value)) {
+		fputs(comma, p->stream);
+		print_name(p, value.name);
+		print_value(p, &value);
+		comma = ",";
+	}
+	if (walk.is_cut)
+		fprintf(p->stream, "%s\"…truncated\":true", comma);
+	putc('}', p->stream);
+	return true;
+}
+
 static void print_value(struct json_printer *p, struct rp_value *value)
 {
 	if (value->type == RP_TYPE_STRUCT && is_inner_array(value)) {
@@ -226,7 +250,8 @@ static void print_value(struct json_printer *p, struct rp_value *value)
 	} else if (value->type == RP_TYPE_STRING) {
 		print_text8(p, value->bytes, value->size_bytes);
 	} else if (value->type == RP_TYPE_ARRAY && value->element == RP_TYPE_U8) {
-		print_hex(p, value->bytes, value->size_bytes);
+		if (!print_described(p, value))
+			print_hex(p, value->bytes, value->size_bytes);
 	} else if (value->type == RP_TYPE_ARRAY) {
 		putc('[', p->stream);
 		print_elements(p, &value->inner);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Payloads that describe themselves, in the format of <ringpipe/detail/component_payload.h>, and
+ * the events that contain them: those of component_link.c with the fields `name` and `payload`.
+ */
+#ifndef RP_NETTRACE_SELF_DESCRIBING_H
+#define RP_NETTRACE_SELF_DESCRIBING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringpipe/field.h>
+#include <ringpipe/types.h>
+
+#include "base/cursor.h"
+#include "base/event_definition.h"
+#include "nettrace/outbuf.h"
+
+struct described_type;
+struct rp_encoder;
+struct rp_encoder_event;
+
+/* A walk over the fields of a payload. */
+struct rp_self_describing {
+	struct rp_cursor rest;
+	uint16_t left;
+	bool is_cut;	/* fields were left out */
+};
+
+/*
+ * Begin a walk. The function checks the complete payload.
+ * Return: whether the payload describes itself.
+ */
+bool rp_self_describing_begin(struct rp_self_describing *walk, const void *payload,
+			      size_t payload_bytes);
+
+/* Return: whether there is another field. Its name is in the payload. */
+bool rp_self_describing_next(struct rp_self_describing *walk, struct rp_field *ret_field,
+			     struct rp_value *ret_value);
+
+/*
+ * Copy what a described event has of its raw event's definition: provider, level and keywords. The
+ * caller frees the copy. It is NULL for definitions of other events. Return: 0; -ENOMEM.
+ */
+int rp_self_describing_copy(const struct rp_definition *definition,
+			    struct rp_definition **ret_raw);
+
+#define RP_SELF_DESCRIBING_TYPES 1024u
+
+/* The types of an encoder's stream that come from payloads. A zeroed struct has none. */
+struct rp_self_describing_types {
+	struct described_type **list;
+	size_t capacity;
+	uint32_t count;
+	struct rp_outbuf values;	/* of the present event */
+	struct rp_outbuf schema;	/* all but the values */
+};
+
+/*
+ * Put the event that a raw event describes, with its time, thread, stack and ids. Nothing is put
+ * for other payloads, for names that no event can have, and after RP_SELF_DESCRIBING_TYPES types,
+ * because names may come from data. Return: 0; -ENOMEM.
+ * @raw: from rp_self_describing_copy().
+ */
+int rp_self_describing_put(struct rp_self_describing_types *types, struct rp_encoder *encoder,
+			   const struct rp_definition *raw, const struct rp_encoder_event *event);
+
+void rp_self_describing_fini(struct rp_self_describing_types *types);
+
+#endif
