@@ -32,6 +32,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <ringpipe/detail/map.h>
 #include <ringpipe/types.h>
 
 RP_BEGIN_DECLS
@@ -219,17 +220,24 @@ static inline bool rp_component_enabled(const struct rp_component_state *state, 
 }
 
 /*
- * Write a known event if a session wants it and the host has its function. The arguments are
- * evaluated only then.
+ * Write a known event if a session wants it and the host has its function. After the keywords, the
+ * arguments of that function follow, up to 31. They are evaluated only if the event is written.
  * @events: the component's copy of the host's functions.
  * @event: the member of `events`. Its first parameter is the `data` of the host.
- * The remaining arguments are those of the function, at least one.
  */
-#define RP_COMPONENT_FIRE(state, events, event, provider, level, keywords, ...) \
+#define RP_COMPONENT_FIRE(state, events, event, provider, level, ...) \
+	RP_CAT_(RP_COMPONENT_FIRE_, RP_ARITY_(__VA_ARGS__)) \
+	(state, events, event, provider, level, __VA_ARGS__)
+#define RP_COMPONENT_FIRE_0_(state, events, event, provider, level, keywords) \
+	RP_COMPONENT_FIRE_I_(state, events, event, provider, level, keywords, (state)->host.data)
+#define RP_COMPONENT_FIRE_N_(state, events, event, provider, level, keywords, ...) \
+	RP_COMPONENT_FIRE_I_(state, events, event, provider, level, keywords, (state)->host.data, \
+			     __VA_ARGS__)
+#define RP_COMPONENT_FIRE_I_(state, events, event, provider, level, keywords, ...) \
 	do { \
 		if (__builtin_expect(rp_component_enabled(state, provider, level, keywords), 0) && \
 		    (events)->event) \
-			(events)->event((state)->host.data, __VA_ARGS__); \
+			(events)->event(__VA_ARGS__); \
 	} while (0)
 
 RP_END_DECLS

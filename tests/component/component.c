@@ -25,6 +25,8 @@ static void fire_known(uint32_t number, const char *why, uint64_t bytes, uint32_
 			  RP_LEVEL_INFORMATIONAL, KEYWORD_COLLECTIONS, count(number), why);
 	RP_COMPONENT_FIRE(&state, &events, moved, RP_COMPONENT_PRIVATE, RP_LEVEL_VERBOSE,
 			  KEYWORD_MOVES, bytes);
+	RP_COMPONENT_FIRE(&state, &events, slept, RP_COMPONENT_PRIVATE, RP_LEVEL_VERBOSE,
+			  KEYWORD_MOVES);
 #if CONTRACT >= 2
 	RP_COMPONENT_FIRE(&state, &events, pinned, RP_COMPONENT_DEFAULT, RP_LEVEL_INFORMATIONAL, 0,
 			  objects);

@@ -20,6 +20,7 @@ struct test_events {
 	uint32_t reserved;
 	void (*collected)(void *data, uint32_t number, const char *why);
 	void (*moved)(void *data, uint64_t bytes);
+	void (*slept)(void *data);
 #if CONTRACT >= 2
 	void (*pinned)(void *data, uint32_t objects);
 #endif

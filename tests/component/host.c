@@ -13,6 +13,7 @@ RP_PROVIDER(hidden, "Test-Component-Private");
 RP_EVENT(shown, collected, 1, RP_LEVEL_INFORMATIONAL, KEYWORD_COLLECTIONS, RP_U32(number),
 	 RP_STRING(why), RP_U16(instance));
 RP_EVENT(shown, pinned, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U32(objects));
+RP_EVENT(hidden, slept, 2, RP_LEVEL_VERBOSE, KEYWORD_MOVES);
 RP_EVENT(hidden, moved, 1, RP_LEVEL_VERBOSE, KEYWORD_MOVES, RP_U64(bytes));
 
 #define INSTANCE 77
@@ -20,6 +21,7 @@ RP_EVENT(hidden, moved, 1, RP_LEVEL_VERBOSE, KEYWORD_MOVES, RP_U64(bytes));
 static const struct test_functions *component;
 static rp_component_entry entry;
 static unsigned int contract, calls;
+static uint16_t instance = INSTANCE;
 
 /* The host adds its instance, which the component does not know. */
 static void collected(void *data, uint32_t number, const char *why)
@@ -35,6 +37,11 @@ static void moved(void *data, uint64_t bytes)
 	check(hidden_moved(bytes) == 0);
 }
 
+static void slept(void *data)
+{
+	check(data == &instance && hidden_slept() == 0);
+}
+
 static void pinned(void *data, uint32_t objects)
 {
 	(void)data;
@@ -43,9 +50,9 @@ static void pinned(void *data, uint32_t objects)
 }
 
 static struct test_events known = {
-	.size = sizeof(known), .collected = collected, .moved = moved, .pinned = pinned,
+	.size = sizeof(known), .collected = collected, .moved = moved, .slept = slept,
+	.pinned = pinned,
 };
-static uint16_t instance = INSTANCE;
 
 static struct rp_component_options options(void)
 {
@@ -135,8 +142,13 @@ static void host_adds_what_the_component_does_not_know(void)
 	struct rp_listener *listener = listen_with("Test-Component", UINT64_MAX, 5);
 	const struct rp_listener_event *event;
 	uint8_t expected[] = { 9, 0, 0, 0, 'f', 'u', 'l', 'l', 0, INSTANCE, 0 };
+	struct rp_listener *private_listener = listen_with("Test-Component-Private", KEYWORD_MOVES,
+							   5);
 
 	component->fire_known(9, "full", 1, 5);
+	next(private_listener, "moved");
+	next(private_listener, "slept");
+	expect_end(private_listener);
 	event = next(listener, "collected");
 	check(event->payload_bytes == sizeof(expected));
 	check(memcmp(event->payload, expected, sizeof(expected)) == 0);
