@@ -130,7 +130,8 @@ struct rp_component_state {
 };
 
 /*
- * Copy a struct that begins with its size, in a version that may be older or newer.
+ * Copy a struct that begins with its size, in a version that may be older or newer. A pointer of
+ * which the size contains only a part counts as missing.
  * @to, @to_bytes: the copy. Its size becomes `to_bytes`, and members that `from` lacks become zero.
  * @from: the struct, or NULL.
  *
@@ -143,7 +144,8 @@ static inline void rp_component_copy(void *to, uint32_t to_bytes, const void *fr
 	memset(to, 0, to_bytes);
 	if (from)
 		memcpy(&from_bytes, from, sizeof(from_bytes));
-	if (from_bytes >= sizeof(from_bytes))
+	from_bytes -= from_bytes % (uint32_t)sizeof(void *);
+	if (from_bytes)
 		memcpy(to, from, from_bytes < to_bytes ? from_bytes : to_bytes);
 	memcpy(to, &to_bytes, sizeof(to_bytes));
 }

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* Components and hosts that are incomplete, wrong, or late. The components are in the program. */
+#include "../process/check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "contract.h"
+
+RP_PROVIDER(edge, "Test-Edge");
+RP_PROVIDER(edge_private, "Test-Edge-Private");
+RP_EVENT(edge, fired, 1, RP_LEVEL_ERROR, KEYWORD_MOVES, RP_U32(n));
+RP_EVENT(edge_private, fired, 1, RP_LEVEL_ERROR, 0, RP_U32(n));
+
+#define ROUNDS 200u
+#define THREADS 3
+
+static struct rp_component_state state;
+static struct test_events events;
+static struct rp_component last;	/* what the last component gave to its host */
+static uint32_t last_size = sizeof(struct rp_component);
+static unsigned int known_calls;
+
+static int enter(const struct rp_component_host *host, struct rp_component *component)
+{
+	int ret = rp_component_init(&state, host, &events, sizeof(events), component);
+
+	if (ret == 0) {
+		component->size = last_size;
+		last = *component;
+	}
+	return ret;
+}
+
+static int refuse(const struct rp_component_host *host, struct rp_component *component)
+{
+	(void)host;
+	(void)component;
+	return -ENODEV;
+}
+
+/* A component that cannot be controlled or stopped. */
+static int enter_without_functions(const struct rp_component_host *host,
+				   struct rp_component *component)
+{
+	check(enter(host, component) == 0);
+	component->control = NULL;
+	component->stop = NULL;
+	return 0;
+}
+
+static struct rp_component_options options_with(const void *table)
+{
+	return (struct rp_component_options){
+		.size = sizeof(struct rp_component_options), .provider = edge_provider(),
+		.private_provider = edge_private_provider(), .events = table,
+	};
+}
+
+static struct rp_component_link *attach(rp_component_entry entry, const void *table)
+{
+	struct rp_component_options options = options_with(table);
+	struct rp_component_link *link;
+
+	check(rp_component_attach(entry, &options, &link) == 0);
+	return link;
+}
+
+static void collected(void *data, uint32_t number, const char *why)
+{
+	(void)data;
+	(void)number;
+	(void)why;
+	known_calls++;
+}
+
+static void fire_all(void)
+{
+	RP_COMPONENT_FIRE(&state, &events, collected, RP_COMPONENT_DEFAULT, RP_LEVEL_ERROR,
+			  KEYWORD_MOVES, 1, "");
+	RP_COMPONENT_FIRE(&state, &events, moved, RP_COMPONENT_DEFAULT, RP_LEVEL_ERROR,
+			  KEYWORD_MOVES, 1);
+	RP_COMPONENT_FIRE(&state, &events, pinned, RP_COMPONENT_DEFAULT, RP_LEVEL_ERROR,
+			  KEYWORD_MOVES, 1);
+}
+
+/* Tables that end at any byte, or have null entries. Only a complete function is called. */
+static void table_of_any_size_is_used_as_far_as_it_goes(void)
+{
+	struct rp_listener *listener = listen_to("Test-Edge");
+	const size_t first_end = offsetof(struct test_events, collected) + sizeof(void *);
+	struct {
+		struct test_events known;
+		uint64_t newer[4];
+	} table;
+
+	for (uint32_t size = 0; size <= sizeof(table); size++) {
+		struct rp_component_link *link;
+		unsigned int calls_before = known_calls;
+
+		memset(&table, 0, sizeof(table));
+		table.known.size = size;
+		table.known.collected = collected;
+		table.newer[0] = UINT64_MAX;	/* no function of this component */
+		link = attach(enter, &table);
+		fire_all();
+		check(known_calls - calls_before == (size >= first_end));
+		check(events.size == sizeof(events) && !events.moved && !events.pinned);
+		check(rp_component_detach(link) == 0);
+	}
+	check(rp_component_detach(attach(enter, NULL)) == 0);
+	check(!events.collected);
+	check(rp_listener_stop(listener, NULL) == 0);
+}
+
+static void incomplete_component_is_refused_or_left_alone(void)
+{
+	struct rp_component_options options = options_with(NULL);
+	struct rp_listener *listener = listen_to("Test-Edge");
+	struct rp_component_link *link;
+
+	check(rp_component_attach(NULL, &options, &link) == -EINVAL);
+	check(rp_component_attach(enter, NULL, &link) == -EINVAL);
+	check(rp_component_attach(enter, &options, NULL) == -EINVAL);
+	check(rp_component_attach(refuse, &options, &link) == -ENODEV);
+	for (last_size = 0; last_size < RP_COMPONENT_SIZE_V1; last_size++)
+		check(rp_component_attach(enter, &options, &link) == -EINVAL);
+	check(rp_component_detach(attach(enter, NULL)) == 0);
+	memset(&state, 0, sizeof(state));
+	link = attach(enter_without_functions, NULL);
+	check(state.words[0].levels == 0);
+	check(rp_component_detach(link) == 0);
+	options.private_provider = options.provider;
+	check(rp_component_attach(enter, &options, &link) == -EINVAL);
+	options.provider = NULL;
+	check(rp_component_attach(enter, &options, &link) == -EINVAL);
+	check(rp_component_detach(NULL) == 0);
+	check(rp_listener_stop(listener, NULL) == 0);
+}
+
+static void incomplete_host_is_refused(void)
+{
+	struct rp_component component = { .size = sizeof(component) };
+	struct rp_component_host host = { .size = RP_COMPONENT_HOST_SIZE_V1 - 1 };
+
+	check(rp_component_init(&state, &host, NULL, 0, &component) == -EINVAL);
+	host.size = sizeof(host);
+	component.size = RP_COMPONENT_SIZE_V1 - 1;
+	check(rp_component_init(&state, &host, NULL, 0, &component) == -EINVAL);
+	component.size = sizeof(component);
+	check(rp_component_init(&state, &host, NULL, 0, &component) == 0);
+	/* A host without dynamic events. */
+	rp_component_control(&state, 0, UINT64_MAX, 63);
+	RP_COMPONENT_FIRE_DYNAMIC(&state, RP_COMPONENT_DEFAULT, RP_LEVEL_ERROR, 1, "Ignored",
+				  RP_COMPONENT_FIELD("n", 1));
+	/* A provider of a later version. */
+	rp_component_control(&state, RP_COMPONENT_PROVIDERS, 1, 1);
+	rp_component_control(&state, 0, 0, 0);
+	check(state.words[1].levels == 0);
+}
+
+static void provider_has_one_component(void)
+{
+	struct rp_component_options options = options_with(NULL);
+	struct rp_component_link *first = attach(enter, NULL), *second;
+
+	check(rp_component_attach(enter, &options, &second) == -EEXIST);
+	options.provider = edge_private_provider();
+	options.private_provider = NULL;
+	check(rp_component_attach(enter, &options, &second) == -EEXIST);
+	check(rp_component_detach(first) == 0);
+	check(rp_component_attach(enter, &options, &second) == 0);
+	check(state.host.fire_dynamic(state.host.context, RP_COMPONENT_PRIVATE, 1, "n", "", 0)
+	      == 0);
+	check(rp_component_detach(second) == 0);
+}
+
+static unsigned int callbacks;
+static struct rp_component_link *detached_by_callback;
+
+static void on_state(struct rp_provider *provider, const struct rp_provider_state *given,
+		     void *data)
+{
+	struct rp_component_options options = options_with(NULL);
+	struct rp_component_link *link;
+
+	(void)provider;
+	(void)given;
+	(void)data;
+	callbacks++;
+	if (!detached_by_callback)
+		return;
+	check(state.words[0].levels == (given->enabled ? 63 : 0));
+	check(rp_component_detach(detached_by_callback) == -EDEADLK);
+	check(rp_component_attach(enter, &options, &link) == -EEXIST);
+}
+
+static void callback_of_the_provider_remains(void)
+{
+	struct rp_listener *listener = listen_to("Test-Edge");
+	unsigned int callbacks_before;
+
+	check(rp_provider_set_callback(edge_provider(), on_state, NULL) == 0);
+	callbacks_before = callbacks;
+	detached_by_callback = attach(enter, NULL);
+	check(callbacks == callbacks_before);
+	check(rp_listener_stop(listener, NULL) == 0);
+	check(callbacks == callbacks_before + 1);
+	listener = listen_to("Test-Edge");
+	check(callbacks == callbacks_before + 2 && state.words[0].levels == 63);
+	check(rp_component_detach(detached_by_callback) == 0);
+	detached_by_callback = NULL;
+	check(state.words[0].levels == 0);
+	check(rp_listener_stop(listener, NULL) == 0);
+	check(callbacks == callbacks_before + 3 && state.words[0].levels == 0);
+	check(rp_provider_set_callback(edge_provider(), NULL, NULL) == 0);
+}
+
+static int fire(uint32_t provider, uint32_t level, const char *name, const void *payload,
+		uint32_t payload_bytes)
+{
+	return state.host.fire_dynamic(state.host.context, provider, level, name, payload,
+				       payload_bytes);
+}
+
+static void wrong_arguments_of_a_dynamic_event_are_refused(void)
+{
+	static char name[2 * RP_NAME_MAX], payload[RP_PAYLOAD_MAX + 1];
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
+	struct rp_component_link *link = attach(enter, NULL);
+	struct rp_listener *listener = listen_to("Test-Edge");
+
+	check(fire(RP_COMPONENT_PROVIDERS, 1, "n", "", 0) == -EINVAL);
+	check(fire(0, RP_LEVEL_VERBOSE + 1, "n", "", 0) == -EINVAL);
+	check(fire(0, 1, NULL, "", 0) == -EINVAL && fire(0, 1, "n", NULL, 1) == -EINVAL);
+	check(fire(0, 1, "n", payload, sizeof(payload)) == -EMSGSIZE);
+	check(fire(0, 1, "n", payload, RP_PAYLOAD_MAX - 3) == -EMSGSIZE);
+	check(fire(0, 1, "n", payload, UINT32_MAX) == -EMSGSIZE);
+	memset(name, 'n', sizeof(name) - 1);
+	check(fire(0, 1, name, NULL, 0) == 0);
+	check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
+	check(strlen(event.payload) == RP_NAME_MAX && event.payload_bytes == RP_NAME_MAX + 3);
+	check(rp_listener_stop(listener, NULL) == 0);
+	check(rp_component_detach(link) == 0);
+}
+
+/* A tracer of the kernel raises the event's semaphore, the upper 16 bits of the enable word. */
+static void component_follows_tracers_of_the_kernel(void)
+{
+	uint16_t *semaphore = (uint16_t *)&edge_fired_event_.enable + 3;
+	struct rp_component_link *link = attach(enter, NULL);
+
+	check(rp_tracers_watch(1) == 0);
+	check(edge_fired(1) == 0 && state.words[0].levels == 0);
+	__atomic_fetch_add(semaphore, 1, __ATOMIC_SEQ_CST);
+	wait_until(__atomic_load_n(&state.words[0].levels, __ATOMIC_RELAXED) == 7);
+	check(__atomic_load_n(&state.words[0].keywords, __ATOMIC_RELAXED) == KEYWORD_MOVES);
+	check(rp_component_enabled(&state, 0, RP_LEVEL_ERROR, KEYWORD_MOVES));
+	check(!rp_component_enabled(&state, 0, RP_LEVEL_WARNING, KEYWORD_MOVES));
+	__atomic_fetch_sub(semaphore, 1, __ATOMIC_SEQ_CST);
+	wait_until(__atomic_load_n(&state.words[0].levels, __ATOMIC_RELAXED) == 0);
+	check(rp_component_detach(link) == 0);
+}
+
+static atomic_bool is_over;
+static atomic_uint written;
+static _Atomic(void *) context;
+
+static void *fire_always(void *data)
+{
+	const struct rp_component_host *host = data;
+
+	while (!atomic_load(&is_over)) {
+		int ret = host->fire_dynamic(atomic_load(&context), 0, RP_LEVEL_ERROR, "Storm",
+					     "x", 1);
+
+		check(ret == 0 || ret == -EPIPE || ret == -ENOBUFS);
+		written += ret != -EPIPE;	/* no program reads the listener */
+	}
+	return NULL;
+}
+
+/* Threads of a component that has no stop() go on while the host detaches and attaches it. */
+static void component_that_never_stops_does_no_damage(void)
+{
+	struct rp_component_link *link = attach(enter, NULL);
+	static struct rp_component_host host;
+	pthread_t threads[THREADS];
+	struct rp_listener *listener = listen_to("Test-Edge");
+
+	host = state.host;
+	atomic_store(&context, host.context);
+	for (int i = 0; i < THREADS; i++)
+		check(pthread_create(&threads[i], NULL, fire_always, &host) == 0);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		unsigned int before = written;
+
+		wait_until(written != before);
+		check(rp_component_detach(link) == 0);
+		link = attach(enter, NULL);
+		atomic_store(&context, state.host.context);
+	}
+	atomic_store(&is_over, true);
+	for (int i = 0; i < THREADS; i++)
+		check(pthread_join(threads[i], NULL) == 0);
+	check(rp_component_detach(link) == 0);
+	check(rp_listener_stop(listener, NULL) == 0);
+}
+
+int main(void)
+{
+	table_of_any_size_is_used_as_far_as_it_goes();
+	incomplete_component_is_refused_or_left_alone();
+	incomplete_host_is_refused();
+	provider_has_one_component();
+	callback_of_the_provider_remains();
+	wrong_arguments_of_a_dynamic_event_are_refused();
+	component_follows_tracers_of_the_kernel();
+	component_that_never_stops_does_no_damage();
+	return 0;
+}
