@@ -282,6 +282,14 @@ def suite_keys(build):
     return ok
 
 
+def suite_component(build):
+    found = figures([os.path.join(build, 'bench', name) for name in
+                     ('bench-component', 'bench-component-module.so')])
+    measure.rows_of(found)
+    ratio(found, 'dynamic event of a component, 4 fields', 'event 32 B')
+    return ratio(found, "event 32 B through a component's table", 'event 32 B', limit=1.15)
+
+
 def suite_lttng(build):
     program = os.path.abspath(os.path.join(build, 'bench', 'bench-lttng'))
     if not os.path.exists(program) or not shutil.which('lttng-sessiond'):
@@ -336,6 +344,7 @@ SUITES = {
     **growth.SUITES,
     'counters': suite_counters,
     'keys': suite_keys,
+    'component': suite_component,
     'lifecycle': suite_lifecycle,
     'recover': suite_recover,
     'stacks': suite_stacks,
