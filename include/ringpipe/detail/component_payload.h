@@ -64,7 +64,8 @@ static inline void rp_component_put_(struct rp_component_payload *payload, uint8
 {
 	const uint8_t types[2] = { type, RP_TYPE_U8 };
 	const size_t name_bytes = strlen(name) + 1, type_bytes = prefix ? 2 : 1;
-	const size_t space = RP_COMPONENT_PAYLOAD_MAX - payload->used;
+	const size_t used = payload->used;
+	const size_t space = used < RP_COMPONENT_PAYLOAD_MAX ? RP_COMPONENT_PAYLOAD_MAX - used : 0;
 	uint16_t count;
 
 	if (value_bytes > space || name_bytes > space ||

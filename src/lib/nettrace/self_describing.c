@@ -69,6 +69,9 @@ bool rp_self_describing_next(struct rp_self_describing *walk, struct rp_field *r
 	};
 	if (rp_fields_next(&value, ret_value) != 1)
 		return false;
+	/* Of an array that is cut, the function returns the elements that exist. */
+	if (field.type == RP_TYPE_ARRAY && ret_value->count != ret_value->size_bytes)
+		return false;
 	walk->rest.at = value.at;
 	walk->left--;
 	return true;
