@@ -45,11 +45,11 @@ struct rp_component_options {
  * @entry: the component's function, usually dlsym(handle, RP_COMPONENT_ENTRY).
  * @options: copied, except what it points to.
  *
- * Context: any thread, not a signal handler or a callback of a provider; allocates; calls the
- * component.
+ * Context: any thread, not a signal handler; allocates; calls the component.
  * Return: 0; -EINVAL: the size of the options is invalid, there is no entry or provider, both
  * providers are the same, or the component's struct is too short; -EEXIST: a provider has another
- * component; -ENOMEM: an allocation fails; the entry's error.
+ * component; -EDEADLK: called by the callback of one of these providers, and the component was
+ * stopped again; -ENOMEM: an allocation fails; the entry's error.
  */
 RP_PUBLIC int rp_component_attach(rp_component_entry entry,
 				  const struct rp_component_options *options,
@@ -60,6 +60,10 @@ RP_PUBLIC int rp_component_attach(rp_component_entry entry,
  * stop(). After the function has returned, the component may be unloaded and the providers may be
  * destroyed. Call it before that in any case.
  * @link: the component; NULL is allowed.
+ *
+ * If a thread has left fire_dynamic() by siglongjmp(3), or was inside it when a child was forked and
+ * the child detaches the component, the function waits for a second. The provider then keeps its
+ * Dynamic… events, and another component cannot be attached to it.
  *
  * Context: any thread, not a signal handler. Waits for control() in other threads, and for threads
  * inside fire_dynamic().

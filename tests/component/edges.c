@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "contract.h"
@@ -263,6 +265,33 @@ static void component_follows_tracers_of_the_kernel(void)
 	check(rp_component_detach(link) == 0);
 }
 
+static sigjmp_buf before_fire;
+
+static void leave(int number)
+{
+	(void)number;
+	siglongjmp(before_fire, 1);
+}
+
+/* The name of the event is in memory that cannot be read, and the handler of SIGSEGV leaves. */
+static void thread_that_left_an_event_does_not_stop_detach(void)
+{
+	struct sigaction action = { .sa_handler = leave }, previous;
+	struct rp_listener *listener = listen_to("Test-Edge");
+	struct rp_component_options options = options_with(NULL);
+	struct rp_component_link *link = attach(enter, NULL);
+
+	check(sigaction(SIGSEGV, &action, &previous) == 0);
+	if (sigsetjmp(before_fire, 1) == 0) {
+		(void)fire(0, RP_LEVEL_ERROR, (const char *)(uintptr_t)8, "", 0);
+		check(!"fire_dynamic() returned");
+	}
+	check(sigaction(SIGSEGV, &previous, NULL) == 0);
+	check(rp_component_detach(link) == 0);
+	check(rp_component_attach(enter, &options, &link) == -EEXIST);
+	check(rp_listener_stop(listener, NULL) == 0);
+}
+
 static atomic_bool is_over;
 static atomic_uint written;
 static _Atomic(void *) context;
@@ -318,5 +347,8 @@ int main(void)
 	wrong_arguments_of_a_dynamic_event_are_refused();
 	component_follows_tracers_of_the_kernel();
 	component_that_never_stops_does_no_damage();
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	thread_that_left_an_event_does_not_stop_detach();
+#endif
 	return 0;
 }

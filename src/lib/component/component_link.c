@@ -21,6 +21,7 @@
 
 #define LEVELS (RP_LEVEL_VERBOSE + 1)
 #define POLL_NS 1000000
+#define POLLS 1000
 
 /* One role of a component: the provider that the host gave for it. */
 struct component_role {
@@ -146,14 +147,21 @@ static struct rp_component_link *take_link(void)
 	return link ? link : calloc(1, sizeof(*link));
 }
 
-/* Wait until no thread uses the link, and make it available for another component. */
+/*
+ * Wait until no thread uses the link, and make it available for another component. A thread that
+ * left fire_dynamic() by siglongjmp(3), or that a fork left in the parent, remains counted. Then
+ * the link and its events stay as they are: another thread may really be inside.
+ */
 static void retire_link(struct rp_component_link *link)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 
 	rp_store_seq_cst(&link->is_attached, 0);
-	while (rp_load_seq_cst(&link->writers))
+	for (unsigned int i = 0; rp_load_seq_cst(&link->writers); i++) {
+		if (i == POLLS)
+			return;
 		nanosleep(&pause, NULL);
+	}
 	for (uint32_t i = 0; i < RP_COMPONENT_PROVIDERS; i++)
 		destroy_events(&link->roles[i]);
 	pthread_mutex_lock(&rp_core.lock);
