@@ -258,6 +258,33 @@ static void described_event_follows_its_raw_event_in_a_trace(void)
 	check(unlink(path) == 0);
 }
 
+static void described_event_is_in_snapshots(void)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "Test-Component", .level = 5,
+		.keywords = UINT64_MAX,
+	};
+	struct rp_session_options recording = {
+		.size = sizeof(recording), .providers = &wanted, .provider_count = 1,
+		.flags = RP_SESSION_OVERWRITE, .format = nettrace_version(),
+	};
+	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
+	struct rp_component_link *link = attach();
+	struct rp_session *recorder;
+	uint64_t events, lost;
+	char path[64];
+
+	snprintf(path, sizeof(path), "component-snapshot-%d.nettrace", (int)getpid());
+	check(rp_session_start(&recording, &recorder) == 0);
+	component->fire_dynamic(1, "one");
+	check(rp_session_snapshot(recorder, path, -1, &info) == 0);
+	check(rp_session_stop(recorder, NULL) == 0);
+	check(rp_component_detach(link) == 0);
+	count_trace(path, "Test-Component", &events, &lost);
+	check(events == 2 && lost == 0);
+	check(unlink(path) == 0);
+}
+
 static unsigned int stops;
 
 static void fire_while_stopping(void)
@@ -302,6 +329,7 @@ int main(int argc, char **argv)
 	disabled_event_calls_nothing();
 	dynamic_event_has_its_level_and_bytes();
 	described_event_follows_its_raw_event_in_a_trace();
+	described_event_is_in_snapshots();
 	component_may_fire_until_its_stop_returns();
 	check(dlclose(handle) == 0);
 	return 0;

@@ -76,6 +76,18 @@ class Collections(unittest.TestCase):
         self.assertEqual(raw, {"HeapResized": len(resized), "ReclaimStarted": self.counted,
                                "ReclaimEnded": self.counted})
 
+    def test_convert_decodes_the_same_events(self):
+        path = self.trace + ".jsonl"
+        run(RINGPIPE, "convert", self.trace, "--to", "jsonl", "-o", path)
+        with open(path, encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        described = [row["fields"] for row in rows if row.get("event") == "ReclaimEnded"]
+        raw = [row["fields"]["payload"] for row in rows
+               if row.get("event") == "DynamicInformational" and
+               row["fields"]["name"] == "ReclaimEnded"]
+        self.assertEqual(len(described), self.counted)
+        self.assertEqual(raw, described)
+
 
 if __name__ == "__main__":
     clients.main(clients.trace_read_command)

@@ -49,7 +49,7 @@ ROWS = {
     'src/tools/cli/': 'base',
     'src/tools/trace/': 'cli nettrace base',
     'src/tools/analysis/': 'trace cli base',
-    'src/tools/formats/': 'analysis trace cli base',
+    'src/tools/formats/': 'analysis trace cli nettrace base',
     'src/tools/view/': 'formats analysis trace cli base',
     'src/tools/client/': 'trace cli nettrace ipc base',
     'src/tools/ringpipe/': 'client view formats analysis trace cli recover nettrace ipc host '

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/utf.h"
+#include "nettrace/self_describing.h"
 #include "tools/cli/display_text.h"
 
 #define SECONDS_1601_TO_1970 11644473600
@@ -336,6 +337,38 @@ static void put_struct(struct json_walk *walk, struct rp_value *value)
 	rp_out_char(walk->out, '}');
 }
 
+/* Put the name of a member, after a comma if it is not the first one of its object. */
+static void put_name(struct json_walk *walk, const char *name, bool is_first)
+{
+	if (!is_first)
+		rp_out_char(walk->out, ',');
+	put_utf8(walk->out, (const uint8_t *)name, strlen(name), walk->is_exact ? '\0' : '<');
+	rp_out_char(walk->out, ':');
+}
+
+/* Put bytes: as an object if they describe themselves. */
+static void put_bytes(struct json_walk *walk, const struct rp_value *bytes)
+{
+	struct rp_self_describing payload;
+	struct rp_value value;
+	struct rp_field field;
+	bool is_first = true;
+
+	if (!rp_self_describing_begin(&payload, bytes->bytes, bytes->size_bytes)) {
+		put_quoted_hex(walk->out, bytes);
+		return;
+	}
+	rp_out_char(walk->out, '{');
+	while (rp_self_describing_next(&payload, &field, &value)) {
+		put_name(walk, value.name, is_first);
+		put_value(walk, &value);
+		is_first = false;
+	}
+	if (payload.is_cut)
+		rp_out_text(walk->out, is_first ? "\"…truncated\":true" : ",\"…truncated\":true");
+	rp_out_char(walk->out, '}');
+}
+
 static void put_value(struct json_walk *walk, struct rp_value *value)
 {
 	const char escaped = walk->is_exact ? '\0' : '<';
@@ -347,7 +380,7 @@ static void put_value(struct json_walk *walk, struct rp_value *value)
 	else if (value->type == RP_TYPE_STRUCT)
 		put_struct(walk, value);
 	else if (value->type == RP_TYPE_ARRAY && value->element == RP_TYPE_U8)
-		put_quoted_hex(walk->out, value);
+		put_bytes(walk, value);
 	else if (value->type == RP_TYPE_ARRAY)
 		put_elements(walk, &value->inner);
 	else
@@ -361,13 +394,9 @@ static void put_members(struct json_walk *walk, struct rp_fields *fields)
 	int ret;
 
 	while ((ret = rp_fields_next(fields, &value)) == 1) {
-		if (!is_first)
-			rp_out_char(walk->out, ',');
+		put_name(walk, value.name, is_first);
 		is_first = false;
 		walk->has_member = true;
-		put_utf8(walk->out, (const uint8_t *)value.name, strlen(value.name),
-			 walk->is_exact ? '\0' : '<');
-		rp_out_char(walk->out, ':');
 		put_value(walk, &value);
 	}
 	walk->is_truncated |= ret < 0;
