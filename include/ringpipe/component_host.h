@@ -61,9 +61,9 @@ RP_PUBLIC int rp_component_attach(rp_component_entry entry,
  * destroyed. Call it before that in any case.
  * @link: the component; NULL is allowed.
  *
- * If a thread has left fire_dynamic() by siglongjmp(3), or was inside it when a child was forked and
- * the child detaches the component, the function waits for a second. The provider then keeps its
- * Dynamic… events, and another component cannot be attached to it.
+ * If a thread has left fire_dynamic() by siglongjmp(3), or was inside it when a child was forked
+ * and the child detaches the component, the function waits for a second. The provider then keeps
+ * its Dynamic… events, and another component cannot be attached to it.
  *
  * Context: any thread, not a signal handler. Waits for control() in other threads, and for threads
  * inside fire_dynamic().

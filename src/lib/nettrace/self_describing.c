@@ -69,7 +69,7 @@ bool rp_self_describing_next(struct rp_self_describing *walk, struct rp_field *r
 	};
 	if (rp_fields_next(&value, ret_value) != 1)
 		return false;
-	/* Of an array that is cut, the function returns the elements that exist. */
+	/* The function returns the existing elements of an array that is cut. */
 	if (field.type == RP_TYPE_ARRAY && ret_value->count != ret_value->size_bytes)
 		return false;
 	walk->rest.at = value.at;
