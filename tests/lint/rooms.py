@@ -43,6 +43,7 @@ ROWS = {
                           'otel',
     'src/modules/symbols/': 'host base',
     'src/modules/lttng/': 'export core base',
+    'src/modules/inbox/': '',
     'bpf/': '',
     'src/tools/ringpipe-dump/': 'diag base',
     'src/tools/ringpipe-kernel/': 'nettrace base bpf/',

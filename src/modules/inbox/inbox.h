@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libringpipe-inbox defines functions of libc, such as malloc(3). Each wrapper calls the next
+ * definition in the loader's search order, which it finds when the function is first called, and
+ * writes events with the public API of ringpipe. This header is shared by all files of the folder.
+ *
+ * Rules for a wrapper:
+ *  - While no session wants its events, a wrapper makes one test and jumps to the next definition.
+ *  - It may run before any constructor, on a thread of ringpipe, and in a signal handler that
+ *    interrupted another wrapper. It calls nothing that allocates, except where a comment says so.
+ *  - It holds no lock while it calls the next definition, and it preserves errno.
+ */
+#ifndef RP_INBOX_H
+#define RP_INBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define INBOX_EXPORT __attribute__((visibility("default")))
+#define INBOX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* The state of one thread, in thread-local storage that exists before the first constructor. */
+struct inbox_thread {
+	pid_t id;			/* 0: not read yet */
+	bool is_of_engine;		/* a thread of libringpipe: it writes no events */
+	bool is_busy;			/* inside a slow path, which must not begin again */
+};
+
+extern __thread struct inbox_thread rp_inbox_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Return: the calling thread's kernel id. Context: any. */
+pid_t rp_inbox_thread_id(void);
+
+/* Return: CLOCK_MONOTONIC in nanoseconds. Context: any. */
+uint64_t rp_inbox_now_ns(void);
+
+/*
+ * Find the next definition of a function of libc; if there is none, the process aborts, because no
+ * caller could continue.
+ * Context: any thread, also before constructors. dlsym(3) takes the loader's lock, so a wrapper
+ * calls this function once and stores the result.
+ */
+void *rp_inbox_next(const char *name);
+
+/* As rp_inbox_next(). Return: NULL if there is no definition. */
+void *rp_inbox_find_next(const char *name);
+
+/*
+ * Return: whether `caller`, a return address, is in libringpipe. The functions of libringpipe
+ * allocate and lock too, and these calls do not belong to the program.
+ * Context: any thread; the first call takes the loader's lock, which is at the latest while this
+ * library is loaded.
+ */
+bool rp_inbox_is_engine(const void *caller);
+
+/* Register fork handlers, callbacks and counters of each file, when the library is loaded. */
+void rp_inbox_threads_init(void);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads: their creation, start, name and end. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include <ringpipe/event.h>
+
+#include "modules/inbox/inbox.h"
+
+RP_PROVIDER(inbox_threads, "ringpipe-threads");
+RP_EVENT(inbox_threads, created, 1, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(handle),
+	 RP_POINTER(routine));
+RP_EVENT(inbox_threads, started, 2, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(routine),
+	 RP_U32(creator));
+RP_EVENT(inbox_threads, named, 3, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(handle), RP_STRING(name));
+RP_EVENT(inbox_threads, ended, 4, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(routine));
+
+typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes,
+			    void *(*routine)(void *), void *argument);
+typedef int setname_function(pthread_t thread, const char *name);
+typedef int prctl_function(int option, ...);
+
+/* What a new thread needs, in memory that the thread frees. */
+struct inbox_thread_start {
+	void *(*routine)(void *);
+	void *argument;
+	pid_t creator;
+	bool is_of_engine;
+};
+
+static create_function *next_create;
+static setname_function *next_setname;
+static prctl_function *next_prctl;
+
+/* The `end` of a thread that returns, calls pthread_exit(3) or is cancelled. */
+static void end_thread(void *routine)
+{
+	if (!rp_inbox_thread.is_of_engine)
+		inbox_threads_ended(routine);
+}
+
+static void *run_thread(void *data)
+{
+	const struct inbox_thread_start start = *(struct inbox_thread_start *)data;
+	void *result;
+
+	rp_inbox_thread.is_of_engine = start.is_of_engine;
+	free(data);
+	if (!start.is_of_engine)
+		inbox_threads_started((const void *)start.routine, (uint32_t)start.creator);
+	pthread_cleanup_push(end_thread, (void *)start.routine);
+	result = start.routine(start.argument);
+	pthread_cleanup_pop(1);
+	return result;
+}
+
+static int create_without_event(create_function *create, pthread_t *thread,
+				const pthread_attr_t *attributes, void *(*routine)(void *),
+				void *argument, bool is_of_engine)
+{
+	struct inbox_thread_start *start = malloc(sizeof(*start));
+	int ret;
+
+	/* The thread matters more than its events. */
+	if (!start)
+		return create(thread, attributes, routine, argument);
+	*start = (struct inbox_thread_start){
+		.routine = routine, .argument = argument, .is_of_engine = is_of_engine,
+		.creator = rp_inbox_thread_id(),
+	};
+	ret = create(thread, attributes, run_thread, start);
+	if (ret != 0)
+		free(start);
+	return ret;
+}
+
+/*
+ * Each thread starts in run_thread(), also while no session wants the events, since a session may
+ * want the thread's end.
+ */
+INBOX_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+				void *(*routine)(void *), void *argument)
+{
+	const bool is_of_engine = rp_inbox_thread.is_of_engine ||
+				  rp_inbox_is_engine(__builtin_return_address(0));
+	int ret;
+
+	if (!next_create)
+		next_create = rp_inbox_next("pthread_create");
+	ret = create_without_event(next_create, thread, attributes, routine, argument,
+				   is_of_engine);
+	if (ret == 0 && !is_of_engine)
+		inbox_threads_created((const void *)*thread, (const void *)routine);
+	return ret;
+}
+
+INBOX_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
+{
+	int ret;
+
+	if (!next_setname)
+		next_setname = rp_inbox_next("pthread_setname_np");
+	ret = next_setname(thread, name);
+	if (ret == 0 && !rp_inbox_thread.is_of_engine &&
+	    !rp_inbox_is_engine(__builtin_return_address(0)))
+		inbox_threads_named((const void *)thread, name);
+	return ret;
+}
+
+/* As in libc, prctl(2) passes on four arguments, of which the caller may have set fewer. */
+INBOX_EXPORT int prctl(int option, ...)
+{
+	unsigned long arguments[4];
+	va_list list;
+	int ret;
+
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		arguments[i] = va_arg(list, unsigned long);
+	va_end(list);
+	if (!next_prctl)
+		next_prctl = rp_inbox_next("prctl");
+	ret = next_prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
+	if (option == PR_SET_NAME && ret == 0 && !rp_inbox_thread.is_of_engine)
+		inbox_threads_named((const void *)pthread_self(), (const char *)arguments[0]);
+	return ret;
+}
+
+void rp_inbox_threads_init(void)
+{
+	next_create = rp_inbox_next("pthread_create");
+	next_setname = rp_inbox_next("pthread_setname_np");
+	next_prctl = rp_inbox_next("prctl");
+}
