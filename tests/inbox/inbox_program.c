@@ -5,13 +5,17 @@
  *
  * usage: inbox_program PART
  */
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHECK(condition) do { \
@@ -66,11 +70,169 @@ static void threads(void)
 	printf("creator %ld\n", thread_id());
 }
 
+/* Locks. */
+
+#define LOCK_ROUNDS 5
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Wait until the thread sleeps in futex(2). */
+static void wait_for_sleep(long thread)
+{
+	char path[64], call[32];
+	long number = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/syscall", thread);
+	while (number != SYS_futex) {
+		FILE *file = fopen(path, "r");
+
+		CHECK(file);
+		number = fgets(call, sizeof(call), file) && call[0] != 'r' ? atol(call) : -1;
+		fclose(file);
+		sched_yield();
+	}
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static bool is_signalled;
+static long waiting_thread;	/* 0: no thread is about to wait */
+
+struct lock_kind {
+	const char *name;
+	const void *address;
+	void (*hold)(void);
+	void (*release)(void);
+	void (*wait)(void);		/* for the other thread to release it */
+};
+
+static void hold_mutex(void)
+{
+	CHECK(pthread_mutex_lock(&mutex) == 0);
+}
+
+static void release_mutex(void)
+{
+	CHECK(pthread_mutex_unlock(&mutex) == 0);
+}
+
+static void hold_reader(void)
+{
+	CHECK(pthread_rwlock_rdlock(&rwlock) == 0);
+}
+
+static void hold_writer(void)
+{
+	CHECK(pthread_rwlock_wrlock(&rwlock) == 0);
+}
+
+static void release_rwlock(void)
+{
+	CHECK(pthread_rwlock_unlock(&rwlock) == 0);
+}
+
+static void hold_none(void)
+{
+	is_signalled = false;
+}
+
+static void signal_condition(void)
+{
+	hold_mutex();
+	is_signalled = true;
+	CHECK(pthread_cond_signal(&condition) == 0);
+	release_mutex();
+}
+
+static void wait_condition(void)
+{
+	while (!is_signalled)
+		CHECK(pthread_cond_wait(&condition, &mutex) == 0);
+}
+
+static const struct lock_kind lock_kinds[] = {
+	{ "mutex", &mutex, hold_mutex, release_mutex, hold_mutex },
+	{ "write-by-reader", &rwlock, hold_reader, release_rwlock, hold_writer },
+	{ "write-by-writer", &rwlock, hold_writer, release_rwlock, hold_writer },
+	{ "read-by-writer", &rwlock, hold_writer, release_rwlock, hold_reader },
+	{ "condition", &condition, hold_none, signal_condition, wait_condition },
+};
+
+static void *lock_waiter(void *data)
+{
+	const struct lock_kind *kind = data;
+	uint64_t before, after;
+
+	if (kind->wait == wait_condition)
+		hold_mutex();
+	before = now_ns();
+	__atomic_store_n(&waiting_thread, thread_id(), __ATOMIC_RELEASE);
+	kind->wait();
+	after = now_ns();
+	(kind->wait == hold_writer || kind->wait == hold_reader ? release_rwlock :
+								  release_mutex)();
+	printf("waiter %ld %ld\n", thread_id(), (long)(after - before));
+	return NULL;
+}
+
+static void wait_once(const struct lock_kind *kind)
+{
+	uint64_t asleep, held;
+	pthread_t thread;
+
+	kind->hold();
+	waiting_thread = 0;
+	CHECK(pthread_create(&thread, NULL, lock_waiter, (void *)kind) == 0);
+	while (!__atomic_load_n(&waiting_thread, __ATOMIC_ACQUIRE))
+		sched_yield();
+	wait_for_sleep(waiting_thread);
+	asleep = now_ns();
+	wait_for_sleep(waiting_thread);
+	held = now_ns() - asleep;
+	kind->release();
+	CHECK(pthread_join(thread, NULL) == 0);
+	printf("wait %s %p %ld %ld\n", kind->name, kind->address, thread_id(), (long)held);
+}
+
+static void locks(void)
+{
+	const struct timespec past = { .tv_sec = 1 };
+
+	for (size_t i = 0; i < sizeof(lock_kinds) / sizeof(lock_kinds[0]); i++) {
+		for (int round = 0; round < LOCK_ROUNDS; round++)
+			wait_once(&lock_kinds[i]);
+	}
+	/* No thread waits, so there is no event. */
+	for (int i = 0; i < 100000; i++) {
+		hold_mutex();
+		release_mutex();
+		hold_reader();
+		release_rwlock();
+	}
+	hold_mutex();
+	CHECK(pthread_cond_timedwait(&condition, &mutex, &past) == ETIMEDOUT);
+	CHECK(pthread_mutex_timedlock(&mutex, &past) == ETIMEDOUT);
+	release_mutex();
+	hold_writer();
+	/* The same results as without the wrappers. */
+	CHECK(pthread_rwlock_tryrdlock(&rwlock) == EBUSY);
+	CHECK(pthread_rwlock_wrlock(&rwlock) == EDEADLK);
+	release_rwlock();
+}
+
 static const struct part {
 	const char *name;
 	void (*run)(void);
 } parts[] = {
 	{ "threads", threads },
+	{ "locks", locks },
 };
 
 int main(int argc, char **argv)

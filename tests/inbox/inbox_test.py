@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The events of the in-box providers agree with a program's own record of what it did."""
 import collections
+import errno
 import unittest
 
 from inbox import InboxTest, named
@@ -25,6 +26,45 @@ class Threads(InboxTest):
         names = {event["thread"]: event["fields"]["name"]
                  for event in named(events, "ringpipe-threads", "named")}
         self.assertEqual(names, {thread: name for thread, (_, name) in threads.items()})
+
+
+class Locks(InboxTest):
+    EVENTS = {"mutex": "mutex_contended", "condition": "condition_waited"}
+
+    def test_each_wait_has_its_lock_duration_and_the_thread_that_ended_it(self):
+        lines, events = self.run_part("locks", "ringpipe-locks")
+        self.assertEqual(len(lines), 50)
+        found = {event["thread"]: event for event in events
+                 if event["provider"] == "ringpipe-locks" and event["fields"]["result"] == 0}
+        for waiter, wait in zip(lines[::2], lines[1::2]):
+            thread, longest = int(waiter[1]), int(waiter[2])
+            _, kind, address, holder, shortest = wait
+            event = found.pop(thread)
+            fields = event["fields"]
+            self.assertEqual(event["name"], self.EVENTS.get(kind, "rwlock_contended"))
+            self.assertEqual(fields["address"], int(address, 16))
+            self.assertLessEqual(int(shortest), fields["duration_ns"], kind)
+            self.assertLessEqual(fields["duration_ns"], longest, kind)
+            if kind in ("mutex", "write-by-writer", "read-by-writer"):
+                self.assertEqual(fields["owner"], int(holder), kind)
+            if kind != "mutex":
+                self.assertEqual(fields["waker"], int(holder), kind)
+            if kind == "write-by-reader":
+                self.assertEqual(fields["owner"], 0)
+            if event["name"].startswith("rwlock"):
+                self.assertEqual(fields["is_write"], int(kind.startswith("write")))
+        self.assertEqual(found, {})
+        others = sorted((event["name"], event["fields"]["result"]) for event in events
+                        if event["fields"].get("result"))
+        self.assertEqual(others, [("condition_waited", errno.ETIMEDOUT),
+                                  ("mutex_contended", errno.ETIMEDOUT),
+                                  ("rwlock_contended", errno.EDEADLK)])
+
+    def test_keywords_select_the_kinds_of_locks(self):
+        for keyword, name in ((1, "mutex"), (2, "rwlock"), (4, "condition")):
+            _, events = self.run_part("locks", f"ringpipe-locks:{keyword}")
+            names = {event["name"] for event in events if event["provider"] == "ringpipe-locks"}
+            self.assertEqual([found[:len(name)] for found in names], [name])
 
 
 class Off(InboxTest):

@@ -58,5 +58,8 @@ bool rp_inbox_is_engine(const void *caller);
 
 /* Register fork handlers, callbacks and counters of each file, when the library is loaded. */
 void rp_inbox_threads_init(void);
+void rp_inbox_mutexes_init(void);
+void rp_inbox_rwlocks_init(void);
+void rp_inbox_conditions_init(void);
 
 #endif

@@ -84,4 +84,7 @@ __attribute__((constructor)) static void init(void)
 	(void)rp_inbox_is_engine(NULL);
 	pthread_atfork(NULL, NULL, forget_thread_id);
 	rp_inbox_threads_init();
+	rp_inbox_mutexes_init();
+	rp_inbox_rwlocks_init();
+	rp_inbox_conditions_init();
 }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Read-write locks: each wait for another thread, with its duration. A thread that waits for a
+ * writer gets the writer's id; one that waits for readers gets the id of the thread that last
+ * unlocked the lock.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include "modules/inbox/lock_events.h"
+#include "modules/inbox/lock_wakers.h"
+
+typedef int rwlock_function(pthread_rwlock_t *rwlock);
+typedef int timed_function(pthread_rwlock_t *rwlock, const struct timespec *time);
+typedef int clock_function(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *time);
+
+/* The functions of one kind of lock. */
+struct rwlock_functions {
+	rwlock_function *lock, *trylock;
+	timed_function *timedlock;
+	clock_function *clocklock;
+};
+
+static struct rwlock_functions next[2];	/* of readers, of writers */
+static rwlock_function *next_unlock;
+
+void rp_inbox_rwlocks_init(void)
+{
+	static const char *const names[2][4] = {
+		{ "pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock",
+		  "pthread_rwlock_clockrdlock", "pthread_rwlock_tryrdlock" },
+		{ "pthread_rwlock_wrlock", "pthread_rwlock_timedwrlock",
+		  "pthread_rwlock_clockwrlock", "pthread_rwlock_trywrlock" },
+	};
+
+	next_unlock = rp_inbox_next("pthread_rwlock_unlock");
+	for (int i = 0; i < 2; i++) {
+		next[i].timedlock = rp_inbox_next(names[i][1]);
+		next[i].clocklock = rp_inbox_find_next(names[i][2]);
+		next[i].trylock = rp_inbox_next(names[i][3]);
+		next[i].lock = rp_inbox_next(names[i][0]);
+	}
+}
+
+static int lock_next(pthread_rwlock_t *rwlock, bool is_write,
+		     const struct inbox_deadline *deadline)
+{
+	const struct rwlock_functions *functions = &next[is_write];
+
+	if (!deadline->time)
+		return functions->lock(rwlock);
+	return deadline->has_clock ?
+	       functions->clocklock(rwlock, deadline->clock, deadline->time) :
+	       functions->timedlock(rwlock, deadline->time);
+}
+
+static __attribute__((noinline)) int wait_for(pthread_rwlock_t *rwlock, bool is_write,
+					      const struct inbox_deadline *deadline,
+					      const void *caller)
+{
+	const int saved_errno = errno;
+	uint64_t start;
+	uint32_t owner;
+	int ret;
+
+	if (!rp_inbox_is_program(caller))
+		return lock_next(rwlock, is_write, deadline);
+	owner = (uint32_t)__atomic_load_n(&rwlock->__data.__cur_writer, __ATOMIC_RELAXED);
+	rp_inbox_waker_expect(rwlock);
+	start = rp_inbox_now_ns();
+	ret = lock_next(rwlock, is_write, deadline);
+	inbox_locks_rwlock_contended(rwlock, rp_inbox_now_ns() - start, owner,
+				     ret == 0 ? (uint32_t)rp_inbox_waker_of(rwlock) : 0, is_write,
+				     ret);
+	rp_inbox_waker_forget(rwlock);
+	errno = saved_errno;
+	return ret;
+}
+
+static __attribute__((noinline)) int wait_without_deadline(pthread_rwlock_t *rwlock, bool is_write,
+							   const void *caller)
+{
+	return wait_for(rwlock, is_write, &(struct inbox_deadline){ .time = NULL }, caller);
+}
+
+/* The functions that try return EBUSY where the others would wait or find a deadlock. */
+static inline __attribute__((always_inline)) int lock(pthread_rwlock_t *rwlock, bool is_write,
+						      const void *caller)
+{
+	int result;
+
+	if (INBOX_UNLIKELY(!next[is_write].lock))
+		rp_inbox_rwlocks_init();
+	if (__builtin_expect(!inbox_locks_rwlock_contended_enabled(), 1))
+		return next[is_write].lock(rwlock);
+	result = next[is_write].trylock(rwlock);
+	if (__builtin_expect(result != EBUSY, 1))
+		return result;
+	return wait_without_deadline(rwlock, is_write, caller);
+}
+
+static int lock_until(pthread_rwlock_t *rwlock, bool is_write,
+		      const struct inbox_deadline *deadline, const void *caller)
+{
+	int result;
+
+	if (INBOX_UNLIKELY(!next[is_write].lock))
+		rp_inbox_rwlocks_init();
+	if (!inbox_locks_rwlock_contended_enabled())
+		return lock_next(rwlock, is_write, deadline);
+	result = next[is_write].trylock(rwlock);
+	return result != EBUSY ? result : wait_for(rwlock, is_write, deadline, caller);
+}
+
+INBOX_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
+{
+	return lock(rwlock, false, __builtin_return_address(0));
+}
+
+INBOX_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
+{
+	return lock(rwlock, true, __builtin_return_address(0));
+}
+
+INBOX_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *time)
+{
+	return lock_until(rwlock, false, &(struct inbox_deadline){ .time = time },
+			  __builtin_return_address(0));
+}
+
+INBOX_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *time)
+{
+	return lock_until(rwlock, true, &(struct inbox_deadline){ .time = time },
+			  __builtin_return_address(0));
+}
+
+INBOX_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock,
+					    const struct timespec *time)
+{
+	const struct inbox_deadline deadline = { .time = time, .has_clock = true, .clock = clock };
+
+	return lock_until(rwlock, false, &deadline, __builtin_return_address(0));
+}
+
+INBOX_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock,
+					    const struct timespec *time)
+{
+	const struct inbox_deadline deadline = { .time = time, .has_clock = true, .clock = clock };
+
+	return lock_until(rwlock, true, &deadline, __builtin_return_address(0));
+}
+
+INBOX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
+{
+	if (INBOX_UNLIKELY(inbox_locks_rwlock_contended_enabled()))
+		rp_inbox_waker_announce(rwlock);
+	if (INBOX_UNLIKELY(!next_unlock))
+		rp_inbox_rwlocks_init();
+	return next_unlock(rwlock);
+}
