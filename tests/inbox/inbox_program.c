@@ -6,6 +6,7 @@
  * usage: inbox_program PART
  */
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -227,12 +228,78 @@ static void locks(void)
 	release_rwlock();
 }
 
+/* The heap. Sizes differ, so that the test finds each block among those of libc. */
+
+#define HEAP_SIZE 100000u
+
+static size_t next_size = HEAP_SIZE;
+
+static void *print_block(const char *function, void *block)
+{
+	CHECK(block);
+	memset(block, 1, next_size);
+	printf("allocated %s %p %zu\n", function, block, next_size++);
+	return block;
+}
+
+static void free_block(void *block)
+{
+	printf("freed %p\n", block);
+	free(block);
+}
+
+static void heap_functions(void)
+{
+	volatile size_t impossible_count = SIZE_MAX;
+	void *block, *others[6], *volatile impossible;
+
+	free_block(print_block("malloc", malloc(next_size)));
+	free_block(print_block("calloc", calloc(1, next_size)));
+	free_block(print_block("realloc", realloc(NULL, next_size)));
+	free_block(print_block("reallocarray", reallocarray(NULL, next_size, 1)));
+	CHECK(posix_memalign(&block, 64, next_size) == 0);
+	others[0] = print_block("posix_memalign", block);
+	others[1] = print_block("memalign", memalign(64, next_size));
+	others[2] = print_block("valloc", valloc(next_size));
+	next_size = next_size / 64 * 64 + 64;
+	others[3] = print_block("aligned_alloc", aligned_alloc(64, next_size));
+	others[4] = print_block("malloc", malloc(next_size));
+	printf("freed %p\n", others[4]);
+	others[5] = print_block("realloc", realloc(others[4], next_size));
+	/* A realloc(3) that fails leaves the block as it is. */
+	impossible = realloc(others[5], (size_t)PTRDIFF_MAX - 100);
+	CHECK(!impossible && errno == ENOMEM);
+	CHECK(!calloc(impossible_count, 16));
+	for (int i = 0; i < 3; i++)
+		free_block(others[i]);
+}
+
+/* Numbers of blocks of three sizes, of which a sampler finds a part. */
+static void heap_samples(void)
+{
+	static const struct { size_t size; int count; } kinds[] = {
+		{ 96, 400000 }, { 1000, 200000 }, { 20000, 20000 },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		for (int block = 0; block < kinds[i].count; block++) {
+			void *volatile memory = malloc(kinds[i].size);
+
+			CHECK(memory);
+			free(memory);
+		}
+		printf("size %zu %d\n", kinds[i].size, kinds[i].count);
+	}
+}
+
 static const struct part {
 	const char *name;
 	void (*run)(void);
 } parts[] = {
 	{ "threads", threads },
 	{ "locks", locks },
+	{ "heap-functions", heap_functions },
+	{ "heap-samples", heap_samples },
 };
 
 int main(int argc, char **argv)

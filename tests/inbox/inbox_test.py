@@ -3,6 +3,7 @@
 """The events of the in-box providers agree with a program's own record of what it did."""
 import collections
 import errno
+import math
 import unittest
 
 from inbox import InboxTest, named
@@ -65,6 +66,57 @@ class Locks(InboxTest):
             _, events = self.run_part("locks", f"ringpipe-locks:{keyword}")
             names = {event["name"] for event in events if event["provider"] == "ringpipe-locks"}
             self.assertEqual([found[:len(name)] for found in names], [name])
+
+
+class Heap(InboxTest):
+    def test_each_function_has_its_blocks_and_each_block_its_end(self):
+        lines, events = self.run_part("heap-functions", "ringpipe-heap::4:SampleBytes=1")
+        live, ended = {}, []
+        # The order of one thread's events is that of its calls.
+        blocks = {int(line[3]): (line[1], int(line[2], 16)) for line in lines
+                  if line[0] == "allocated"}
+        seen = {}
+        for event in events:
+            fields = event["fields"]
+            if event["name"] == "allocated":
+                self.assertNotEqual(fields["id"], 0)
+                live[fields["id"]] = fields["address"]
+                if fields["size"] in blocks:
+                    seen.setdefault(fields["size"], fields["address"])
+                self.assertEqual(fields["interval"], 1)
+            elif event["name"] == "freed" and fields["id"] in live:
+                self.assertEqual(live.pop(fields["id"]), fields["address"])
+                ended.append(fields["address"])
+        for size, (function, address) in blocks.items():
+            self.assertEqual(seen.get(size), address, function)
+        for address in (int(line[1], 16) for line in lines if line[0] == "freed"):
+            self.assertIn(address, ended)
+        remaining = {int(line[2], 16) for line in lines if line[0] == "allocated"}
+        remaining -= {int(line[1], 16) for line in lines if line[0] == "freed"}
+        # aligned_alloc() and the block that the failed realloc() left.
+        self.assertGreaterEqual(len(remaining), 1)
+        self.assertLessEqual(remaining, set(live.values()))
+
+    def test_the_samples_estimate_the_blocks_and_bytes_of_each_size(self):
+        interval = 4096
+        lines, events = self.run_part("heap-samples",
+                                      f"ringpipe-heap::4:SampleBytes={interval}")
+        samples = collections.Counter(event["fields"]["size"] for event in events
+                                      if event["name"] == "allocated")
+        for _, size, count in lines:
+            size, count = int(size), int(count)
+            chance = 1 - math.exp(-size / interval)
+            # Six standard deviations of a binomial distribution.
+            self.assertAlmostEqual(samples[size] / chance, count,
+                                   delta=6 * math.sqrt(count * (1 - chance) / chance) + 2)
+        # Almost all blocks were freed, and so were the samples.
+        freed = sum(event["name"] == "freed" for event in events)
+        self.assertGreater(freed, 0.99 * sum(samples.values()))
+
+    def test_a_session_without_arguments_samples_each_512_kib(self):
+        _, events = self.run_part("heap-samples", "ringpipe-heap")
+        self.assertEqual({event["fields"]["interval"] for event in events
+                          if event["name"] == "allocated"}, {512 * 1024})
 
 
 class Off(InboxTest):

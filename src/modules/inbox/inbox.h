@@ -61,5 +61,7 @@ void rp_inbox_threads_init(void);
 void rp_inbox_mutexes_init(void);
 void rp_inbox_rwlocks_init(void);
 void rp_inbox_conditions_init(void);
+void rp_inbox_malloc_init(void);
+void rp_inbox_heap_init(void);
 
 #endif

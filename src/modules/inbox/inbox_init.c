@@ -87,4 +87,6 @@ __attribute__((constructor)) static void init(void)
 	rp_inbox_mutexes_init();
 	rp_inbox_rwlocks_init();
 	rp_inbox_conditions_init();
+	rp_inbox_malloc_init();
+	rp_inbox_heap_init();
 }

@@ -33,7 +33,8 @@ struct inbox_deadline {
 /* Return: whether the thread's waits are those of the program. */
 static inline bool rp_inbox_is_program(const void *caller)
 {
-	return !rp_inbox_thread.is_of_engine && !rp_inbox_is_engine(caller);
+	return !rp_inbox_thread.is_of_engine && !rp_inbox_thread.is_busy &&
+	       !rp_inbox_is_engine(caller);
 }
 
 #endif

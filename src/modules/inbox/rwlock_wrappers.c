@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Read-write locks: each wait for another thread, with its duration. A thread that waits for a
- * writer gets the writer's id; one that waits for readers gets the id of the thread that last
- * unlocked the lock.
+ * Read-write locks: each wait for another thread, with its duration. A wait for a writer has the
+ * writer's id. A wait for readers has the id of the thread that last unlocked the lock.
  */
 #include <errno.h>
 #include <pthread.h>

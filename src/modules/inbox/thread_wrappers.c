@@ -23,7 +23,7 @@ typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes,
 typedef int setname_function(pthread_t thread, const char *name);
 typedef int prctl_function(int option, ...);
 
-/* What a new thread needs, in memory that the thread frees. */
+/* The arguments of run_thread(), in memory that the new thread frees. */
 struct inbox_thread_start {
 	void *(*routine)(void *);
 	void *argument;

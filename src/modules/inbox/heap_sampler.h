@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The heap's sampler. Each byte that the program allocates has the same chance to be in a sampled
+ * block: the distances between samples are exponentially distributed, in bytes, with the mean of
+ * the interval. A block of `size` bytes is therefore sampled with the probability
+ * 1 - exp(-size / interval), and a reader divides by it to estimate numbers and bytes.
+ *
+ * Each thread counts its calls and bytes in thread-local storage. A thread that allocates for the
+ * first time enters a list, so that a reader of the counters finds it.
+ */
+#ifndef RP_INBOX_HEAP_SAMPLER_H
+#define RP_INBOX_HEAP_SAMPLER_H
+
+#include <ringpipe/event.h>
+
+#include "modules/inbox/inbox.h"
+
+#define INBOX_HEAP_INTERVAL (512u << 10)	/* bytes, unless a session sets SampleBytes */
+
+/*
+ * `id` names a block until it is freed. It is 0 if too many sampled blocks are in use: then the
+ * block's end is not reported.
+ */
+RP_PROVIDER(inbox_heap, "ringpipe-heap");
+RP_EVENT(inbox_heap, allocated, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(id), RP_POINTER(address),
+	 RP_U64(size), RP_U64(interval));
+RP_EVENT(inbox_heap, freed, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(id), RP_POINTER(address));
+
+struct inbox_heap_thread {
+	uint64_t bytes, calls;		/* allocated since the thread entered */
+	uint64_t frees;
+	uint64_t next_sample;		/* sample the block with which `bytes` reaches it */
+	uint32_t generation;		/* that of rp_inbox_heap; 0: take the slow path */
+	uint8_t state;			/* enum inbox_heap_state */
+	uint64_t interval;		/* with which next_sample was drawn */
+	uint64_t random;
+	struct inbox_heap_thread *previous, *next;
+};
+
+/* Settings that all threads read, on a cache line that rarely changes. */
+struct inbox_heap {
+	uint32_t generation;		/* of the interval; never 0 */
+	uint32_t is_counting;		/* a client has read the counters */
+	uint64_t interval;
+};
+
+extern struct inbox_heap rp_inbox_heap __attribute__((visibility("hidden")));
+extern __thread struct inbox_heap_thread rp_inbox_heap_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Return: whether no session, tracer or client wants to know of allocations. */
+static inline bool rp_inbox_heap_is_off(void)
+{
+	return __builtin_expect(!inbox_heap_allocated_enabled(), 1) &&
+	       __builtin_expect(!__atomic_load_n(&rp_inbox_heap.is_counting, __ATOMIC_RELAXED), 1);
+}
+
+/* Other threads read the numbers, and only the own thread writes them. */
+static inline void rp_inbox_heap_add(uint64_t *number, uint64_t by)
+{
+	__atomic_store_n(number, *number + by, __ATOMIC_RELAXED);
+}
+
+static inline bool rp_inbox_heap_is_slow(const struct inbox_heap_thread *thread)
+{
+	return thread->generation !=
+	       __atomic_load_n(&rp_inbox_heap.generation, __ATOMIC_RELAXED);
+}
+
+/* Count an allocation. Return: whether to call rp_inbox_heap_allocated() with the block. */
+static inline bool rp_inbox_heap_count(size_t size)
+{
+	struct inbox_heap_thread *thread = &rp_inbox_heap_thread;
+
+	rp_inbox_heap_add(&thread->calls, 1);
+	rp_inbox_heap_add(&thread->bytes, size);
+	return INBOX_UNLIKELY(thread->bytes >= thread->next_sample ||
+			      rp_inbox_heap_is_slow(thread));
+}
+
+/*
+ * Write the event if the block is a sample; NULL, of a failed call, is none. Preserves errno.
+ * Context: any thread, after rp_inbox_heap_count() for this size.
+ */
+void rp_inbox_heap_allocated(void *block, size_t size);
+
+/* Enter the thread in the list, and follow changes of the interval. Context: any thread. */
+void rp_inbox_heap_enter(void);
+
+/* Write the event of a block with an id other than 0. Preserves errno. */
+void rp_inbox_heap_freed(const void *block, uint64_t id);
+
+/* Insert a block again whose realloc(3) failed. */
+void rp_inbox_heap_restore(const void *block, uint64_t id);
+
+#endif
