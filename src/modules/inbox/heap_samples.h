@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sampled blocks that the program has not freed yet: a table of fixed size without locks.
- * free(3) first looks at `rp_inbox_heap_filter`, which has the number of blocks in each bucket, so a
- * block that is not sampled costs one load.
+ * free(3) first looks at `rp_inbox_heap_filter`, which has the number of blocks in each bucket, so
+ * a block that is not sampled costs one load.
  *
  * Only the caller who owns a block inserts or removes it, so no two threads do it for one block.
  */

@@ -183,6 +183,22 @@ static uint32_t first_frame(const struct rp_profile *profile, const struct rp_re
 	return 0;
 }
 
+/* Return: how many of the innermost functions are wrappers of libringpipe-inbox. */
+static uint32_t inbox_frames(const struct rp_profile *profile, uint32_t count)
+{
+	static const char name[] = "libringpipe-inbox.so";
+	uint32_t i;
+
+	for (i = 0; profile->skips_inbox && i < count; i++) {
+		const char *file = profile->tree.functions[profile->functions[i]].file;
+		const char *slash = file ? strrchr(file, '/') : NULL;
+
+		if (!file || strncmp(slash ? slash + 1 : file, name, sizeof(name) - 1) != 0)
+			return i;
+	}
+	return i;
+}
+
 int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *event,
 		   uint64_t process, const struct rp_call_weight *weight, uint32_t *ret_group,
 		   uint32_t *ret_node)
@@ -191,7 +207,7 @@ int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *eve
 	const uint32_t first = first_frame(profile, event), frames = event->frame_count - first;
 	/* One more than the tree takes shows the tree that functions were left out. */
 	const uint32_t count = frames > RP_CALL_DEPTH_MAX ? RP_CALL_DEPTH_MAX + 1 : frames;
-	uint32_t *functions;
+	uint32_t *functions, skipped;
 	int ret;
 
 	functions = rp_array_reserve(profile->functions, 0, &profile->function_capacity, count + 1,
@@ -204,16 +220,15 @@ int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *eve
 				 ret_group);
 	for (uint32_t i = 0; ret == 0 && i < count; i++)
 		ret = find_function(profile, event, process, first + i, &functions[i]);
-	return ret ? ret : rp_call_tree_add(&profile->tree, *ret_group, functions, count, weight,
-					    ret_node);
+	if (ret)
+		return ret;
+	skipped = inbox_frames(profile, count);
+	return rp_call_tree_add(&profile->tree, *ret_group, functions + skipped, count - skipped,
+				weight, ret_node);
 }
 
-/* Take an event of one of the two readings below. */
-typedef int (*take_event)(struct rp_profile *profile, const struct rp_reader_event *event,
-			  uint64_t process, void *data);
-
-static int read_events(struct rp_profile *profile, struct rp_reader *reader, take_event take,
-		       void *data)
+int rp_profile_read(struct rp_profile *profile, struct rp_reader *reader, rp_profile_take take,
+		    void *data)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	uint64_t process;
@@ -264,7 +279,7 @@ static int take_sample(struct rp_profile *profile, const struct rp_reader_event 
 
 int rp_profile_read_samples(struct rp_profile *profile, struct rp_reader *reader)
 {
-	return read_events(profile, reader, take_sample, NULL);
+	return rp_profile_read(profile, reader, take_sample, NULL);
 }
 
 /* The latest `cswitch`, whose details are the next event of its thread. */
@@ -300,5 +315,5 @@ int rp_profile_read_waits(struct rp_profile *profile, struct rp_reader *reader)
 {
 	struct last_switch last = { .is_set = false };
 
-	return read_events(profile, reader, take_wait, &last);
+	return rp_profile_read(profile, reader, take_wait, &last);
 }

@@ -49,6 +49,7 @@ struct rp_profile_slot {
 struct rp_profile {
 	enum rp_profile_by by;
 	bool has_kernel;		/* stacks have their functions of the kernel */
+	bool skips_inbox;		/* stacks begin outside libringpipe-inbox */
 	struct rp_symbols symbols;
 	struct rp_call_tree tree;
 	uint64_t seen[RP_PROFILE_EVENT_COUNT];	/* events of the trace */
@@ -102,6 +103,17 @@ bool rp_profile_is_running(const struct rp_reader_event *event);
  * own sampler do not count in a trace with samples of the machine.
  */
 bool rp_profile_is_sample(const struct rp_profile *profile, const struct rp_reader_event *event);
+
+/* Takes an event of `process`. Return: 0, or -errno, which ends the reading. */
+typedef int (*rp_profile_take)(struct rp_profile *profile, const struct rp_reader_event *event,
+			       uint64_t process, void *data);
+
+/*
+ * Call `take` with each event, and then finish the call tree. Return: what ended the reading, as
+ * rp_reader_next(); -errno of `take`.
+ */
+int rp_profile_read(struct rp_profile *profile, struct rp_reader *reader, rp_profile_take take,
+		    void *data);
 
 /* Read all samples. Return: what ended the reading, as rp_reader_next(); -ENOMEM. */
 int rp_profile_read_samples(struct rp_profile *profile, struct rp_reader *reader);

@@ -26,7 +26,7 @@ static int compare_keys(const struct rp_wait_row *a, const struct rp_wait_row *b
 	if (!order)
 		order = compare_numbers(a->address, b->address);
 	if (!order)
-		order = a->is_futex - b->is_futex;
+		order = (int)a->kind - (int)b->kind;
 	return order ? order : a->is_rest - b->is_rest;
 }
 
@@ -36,7 +36,7 @@ static uint64_t hash_wait(const void *rows, uint32_t number)
 	const uint64_t waiter = rp_call_hash(wait->process, wait->thread);
 	const uint64_t waker = rp_call_hash(wait->waker_process, wait->waker_thread);
 
-	const uint64_t kind = (uint64_t)wait->node << 1 | wait->is_futex;
+	const uint64_t kind = (uint64_t)wait->node << 3 | wait->kind;
 
 	return rp_call_hash(rp_call_hash(waiter, waker), rp_call_hash(wait->address, kind));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of waits by waiting thread, waking thread and lock. The memory is bounded, to about 150 MB:
- * after RP_WAITS_MAX different waits (a wait differs by its stack, too), each further one counts in
- * one last row, `is_rest`.
+ * Sums of waits by waiting thread, waking thread and lock. A thread of 0 means all threads. The
+ * memory is bounded, to about 150 MB: after RP_WAITS_MAX different waits (a wait differs by its
+ * stack, too), each further one counts in one last row, `is_rest`.
  */
 #ifndef RP_TOOL_WAIT_TABLE_H
 #define RP_TOOL_WAIT_TABLE_H
@@ -15,12 +15,21 @@
 
 #define RP_WAITS_MAX (1u << 20)
 
+enum rp_wait_row_kind {
+	RP_WAIT_ROW_SWITCH,			/* a time off the processor */
+	RP_WAIT_ROW_FUTEX,			/* a call of futex(2) */
+	RP_WAIT_ROW_MUTEX,
+	RP_WAIT_ROW_READ_LOCK,
+	RP_WAIT_ROW_WRITE_LOCK,
+	RP_WAIT_ROW_CONDITION,
+};
+
 /* A row, or one wait. */
 struct rp_wait_row {
 	uint64_t process, thread;		/* that waited */
 	uint64_t waker_process, waker_thread;	/* that ended the wait; 0, 0: unknown */
-	uint64_t address;			/* of the futex */
-	bool is_futex;			/* a call of futex(2), not a time off the processor */
+	uint64_t address;			/* of the futex or the lock */
+	enum rp_wait_row_kind kind;
 	bool is_rest;
 	uint32_t node;			/* of the stack; after _finish(), of the longest one */
 	uint64_t count, total_ns, max_ns;

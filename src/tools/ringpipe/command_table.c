@@ -212,7 +212,8 @@ const struct rp_tool_command rp_commands[] = {
 			 "has a start and a stop event; counters, their values; gc, the pauses\n"
 			 "of garbage collections; losses; cpu, functions by processor time;\n"
 			 "offcpu, functions by waiting time; waits, which thread blocked\n"
-			 "which; or timeline, what each thread did when.\n"
+			 "which; heap, which stacks allocated memory; locks, which locks were\n"
+			 "waited for; or timeline, what each thread did when.\n"
 			 "FILE may be -, for standard input. If a trace is damaged or stops\n"
 			 "before its end, the command prints what can be read, also after the\n"
 			 "damage, and the status is 1.\n",

@@ -41,6 +41,8 @@ static const struct report_kind {
 	{ "waits", RP_OPTION_TOP, true, READ_RANGE, rp_report_waits },
 	{ "counters", 0, false, READ_RANGE, rp_report_counters },
 	{ "gc", RP_OPTION_SLOWEST, false, READ_RUNTIME, rp_report_gc },
+	{ "heap", RP_OPTION_TOP, true, READ_RANGE, rp_report_heap },
+	{ "locks", RP_OPTION_TOP, true, READ_RANGE, rp_report_locks },
 	{ "timeline", RP_OPTION_TOP, true, READ_RANGE, rp_report_timeline },
 };
 

@@ -9,6 +9,8 @@
 #include "tools/cli/display_text.h"
 #include "tools/cli/json.h"
 
+#define STACK_SHOWN 3u			/* functions of a stack in text */
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -52,6 +54,26 @@ struct json_object *rp_function_to_json(const struct rp_call_function *function)
 	json_object_object_add(json, "function", rp_json_string(function->name));
 	json_object_object_add(json, "file", rp_json_string(function->file));
 	return json;
+}
+
+void rp_stack_add(struct rp_rows *rows, const struct rp_call_tree *tree, uint32_t node)
+{
+	struct json_object *array = json_object_new_array();
+	char name[RP_FUNCTION_TEXT_MAX], text[STACK_SHOWN * (RP_FUNCTION_TEXT_MAX + 3)] = "";
+	unsigned int shown = 0;
+
+	for (; node != RP_CALL_NONE; node = tree->nodes[node].parent) {
+		const struct rp_call_function *function =
+			&tree->functions[tree->nodes[node].function];
+
+		rp_function_text(function, name);
+		json_object_array_add(array, rp_json_string(name));
+		if (shown++ >= STACK_SHOWN)
+			continue;
+		strcat(text, *text ? " < " : "");
+		strcat(text, name);
+	}
+	rp_rows_add(rows, array, *text ? text : "-");
 }
 
 void rp_process_add(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process)

@@ -23,6 +23,12 @@ void rp_function_add(struct rp_rows *rows, const struct rp_call_function *functi
 /* Make an object with the function and its file. Return: NULL without memory. */
 struct json_object *rp_function_to_json(const struct rp_call_function *function);
 
+/*
+ * Add the column of a stack, innermost function first: all functions as a list, and some as text.
+ * @node: the innermost one, or RP_CALL_NONE.
+ */
+void rp_stack_add(struct rp_rows *rows, const struct rp_call_tree *tree, uint32_t node);
+
 /* Add the columns of a process: its id and its name. */
 void rp_process_add(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process);
 

@@ -13,8 +13,6 @@
 #include "tools/cli/json.h"
 #include "tools/ringpipe/report_functions.h"
 
-#define STACK_SHOWN 3u			/* functions of a stack in text */
-
 /* The latest `cswitch`, whose details are the next event of its thread. */
 struct waits_switch {
 	bool is_set;
@@ -38,7 +36,7 @@ static int add_wait(struct waits_view *view, const struct rp_reader_event *event
 		.waker_process = rp_profile_number(event, "waker_process"),
 		.waker_thread = rp_profile_number(event, "waker_thread"),
 		.address = is_futex ? rp_profile_number(event, "address") : 0,
-		.is_futex = is_futex,
+		.kind = is_futex ? RP_WAIT_ROW_FUTEX : RP_WAIT_ROW_SWITCH,
 		.node = node,
 		.total_ns = rp_profile_number(event, "duration_ns"),
 	};
@@ -46,21 +44,20 @@ static int add_wait(struct waits_view *view, const struct rp_reader_event *event
 	return rp_wait_table_add(&view->table, &wait);
 }
 
-static int take_event(struct waits_view *view, const struct rp_reader_event *event)
+static int take_event(struct rp_profile *profile, const struct rp_reader_event *event,
+		      uint64_t process, void *data)
 {
+	struct waits_view *view = data;
 	const enum rp_profile_event kind = rp_profile_classify(event);
 	const struct rp_call_weight none = { 0 };
 	struct waits_switch *last = &view->last;
 	uint32_t group, node;
-	uint64_t process;
-	int ret = rp_profile_process(&view->profile, event, &process);
+	int ret;
 
-	if (ret || !rp_time_range_has(&view->report->range, event->time_ns))
-		return ret;
 	if (kind == RP_PROFILE_SWITCH) {
 		last->is_set = true;
 		last->thread = event->thread;
-		return rp_profile_add(&view->profile, event, process, &none, &group, &last->node);
+		return rp_profile_add(profile, event, process, &none, &group, &last->node);
 	}
 	/* A thread that was preempted, which is state 0, did not wait for another one. */
 	if (kind == RP_PROFILE_WAIT && rp_profile_number(event, "state") != 0) {
@@ -70,47 +67,8 @@ static int take_event(struct waits_view *view, const struct rp_reader_event *eve
 	}
 	if (kind != RP_PROFILE_FUTEX_WAIT)
 		return 0;
-	ret = rp_profile_add(&view->profile, event, process, &none, &group, &node);
+	ret = rp_profile_add(profile, event, process, &none, &group, &node);
 	return ret ? ret : add_wait(view, event, process, true, node);
-}
-
-/* Return: what ended the reading, as rp_reader_next(); -ENOMEM. */
-static int read_waits(struct waits_view *view)
-{
-	struct rp_reader *reader = view->report->reader;
-	struct rp_reader_event event = RP_READER_EVENT_INIT;
-	int ret;
-
-	rp_profile_set_reader(&view->profile, reader);
-	while ((ret = rp_reader_next(reader, &event)) == 1) {
-		ret = take_event(view, &event);
-		if (ret)
-			return ret;
-	}
-	rp_wait_table_finish(&view->table);
-	return ret;
-}
-
-/* Add the stack, innermost function first: all of it as a list, and some functions as text. */
-static void add_stack(const struct waits_view *view, struct rp_rows *rows, uint32_t node)
-{
-	const struct rp_call_tree *tree = &view->profile.tree;
-	struct json_object *array = json_object_new_array();
-	char name[RP_FUNCTION_TEXT_MAX], text[STACK_SHOWN * (RP_FUNCTION_TEXT_MAX + 3)] = "";
-	unsigned int shown = 0;
-
-	for (; node != RP_CALL_NONE; node = tree->nodes[node].parent) {
-		const struct rp_call_function *function =
-			&tree->functions[tree->nodes[node].function];
-
-		rp_function_text(function, name);
-		json_object_array_add(array, rp_json_string(name));
-		if (shown++ >= STACK_SHOWN)
-			continue;
-		strcat(text, *text ? " < " : "");
-		strcat(text, name);
-	}
-	rp_rows_add(rows, array, *text ? text : "-");
 }
 
 /* Add the columns of a thread and its process; without `is_known`, empty ones. */
@@ -129,10 +87,11 @@ static void add_thread(const struct waits_view *view, struct rp_rows *rows, bool
 static void add_row(const struct waits_view *view, struct rp_rows *rows,
 		    const struct rp_wait_row *wait)
 {
+	const bool is_futex = wait->kind == RP_WAIT_ROW_FUTEX;
 	char count[RP_TEXT_MAX], address[32] = "";
 
 	snprintf(address, sizeof(address), "0x%" PRIx64, wait->address);
-	rp_rows_add_string(rows, wait->is_rest ? "…" : wait->is_futex ? "futex" : "wait");
+	rp_rows_add_string(rows, wait->is_rest ? "…" : is_futex ? "futex" : "wait");
 	rp_time_add(rows, wait->total_ns);
 	rp_rows_add(rows, json_object_new_uint64(wait->count),
 		    rp_text_count(wait->count, count));
@@ -140,8 +99,8 @@ static void add_row(const struct waits_view *view, struct rp_rows *rows,
 	add_thread(view, rows, !wait->is_rest, wait->process, wait->thread);
 	add_thread(view, rows, !wait->is_rest && wait->waker_thread != 0, wait->waker_process,
 		   wait->waker_thread);
-	rp_rows_add_string(rows, wait->is_futex ? address : NULL);
-	add_stack(view, rows, wait->node);
+	rp_rows_add_string(rows, is_futex ? address : NULL);
+	rp_stack_add(rows, &view->profile.tree, wait->node);
 }
 
 static int print(const struct waits_view *view)
@@ -177,8 +136,10 @@ static int read_and_print(struct waits_view *view)
 {
 	const uint64_t *seen = view->profile.seen;
 	const char *path = view->report->path;
-	int ret = read_waits(view), status;
+	int ret = rp_profile_read(&view->profile, view->report->reader, take_event, view);
+	int status;
 
+	rp_wait_table_finish(&view->table);
 	if (ret == -ENOMEM) {
 		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;
