@@ -102,7 +102,7 @@ sorted()
 # shellcheck disable=SC1091
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
-commands="ps list counters top stacks dump collect record tail report explain view convert merge"
+commands="ps list counters top stacks dump collect record inbox tail report explain view convert merge"
 commands+=" symbolize flight bpf recover gen doctor help"
 
 echo "TAP version 13"

@@ -264,6 +264,7 @@ int rp_command_counters_collect(const struct rp_tool_options *options);
 int rp_command_counters_serve(const struct rp_tool_options *options);
 int rp_command_doctor(const struct rp_tool_options *options);
 int rp_command_convert(const struct rp_tool_options *options);
+int rp_command_inbox(const struct rp_tool_options *options);
 int rp_command_gen(const struct rp_tool_options *options);
 int rp_command_symbolize(const struct rp_tool_options *options);
 int rp_command_merge(const struct rp_tool_options *options);

@@ -186,6 +186,24 @@ const struct rp_tool_command rp_commands[] = {
 		.run = rp_command_record,
 	},
 	{
+		.name = "inbox",
+		.task = record,
+		.arguments = "-- COMMAND ARGUMENTS…",
+		.help = "run a program with events of its threads, locks and memory",
+		.notes = "The program does not need to know ringpipe: the library\n"
+			 "libringpipe-inbox is preloaded. It offers the providers\n"
+			 "ringpipe-threads, ringpipe-locks and ringpipe-heap, whose\n"
+			 "events are off until a session asks for them. The command refuses\n"
+			 "programs that are linked statically, that are set-user-ID, or that\n"
+			 "use another C library than glibc, because it could not trace them.\n",
+		.examples = "inbox -- nginx -c nginx.conf\n",
+		.options = RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = -1,
+		.takes_child = true,
+		.run = rp_command_inbox,
+	},
+	{
 		.name = "tail",
 		.task = record,
 		.arguments = "[PID | -p PID | -n NAME]",
