@@ -102,8 +102,8 @@ sorted()
 # shellcheck disable=SC1091
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
-commands="ps list counters top stacks dump collect record inbox tail report explain view convert merge"
-commands+=" symbolize flight bpf recover gen doctor help"
+commands="ps list counters top stacks dump collect record inbox tail report explain view convert"
+commands+=" merge symbolize flight bpf recover gen doctor help"
 
 echo "TAP version 13"
 offers "commands come first" "$commands --help --version" ""

@@ -63,5 +63,9 @@ void rp_inbox_rwlocks_init(void);
 void rp_inbox_conditions_init(void);
 void rp_inbox_malloc_init(void);
 void rp_inbox_heap_init(void);
+void rp_inbox_syslog_init(void);
+void rp_inbox_loader_init(void);
+void rp_inbox_process_init(void);
+void rp_inbox_signals_init(void);
 
 #endif

@@ -89,4 +89,8 @@ __attribute__((constructor)) static void init(void)
 	rp_inbox_conditions_init();
 	rp_inbox_malloc_init();
 	rp_inbox_heap_init();
+	rp_inbox_syslog_init();
+	rp_inbox_loader_init();
+	rp_inbox_process_init();
+	rp_inbox_signals_init();
 }

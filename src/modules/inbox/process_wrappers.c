@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes: forks, and programs that the process executes. A child of vfork(2) shares the memory
+ * of its parent and must not write events, so the wrappers compare the process id.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ringpipe/event.h>
+#include <ringpipe/session.h>
+
+#include "modules/inbox/inbox.h"
+
+#define FLUSH_MS 1000			/* before the rings disappear with the program */
+
+RP_PROVIDER(inbox_process, "ringpipe-process");
+RP_EVENT(inbox_process, forked, 1, RP_LEVEL_INFORMATIONAL, 0, RP_I32(child), RP_U64(duration_ns));
+RP_EVENT(inbox_process, executing, 2, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(file));
+RP_EVENT(inbox_process, spawned, 3, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(file), RP_I32(child),
+	 RP_I32(result));
+
+typedef int spawn_function(pid_t *child, const char *file,
+			   const posix_spawn_file_actions_t *actions,
+			   const posix_spawnattr_t *attributes, char *const *arguments,
+			   char *const *environment);
+
+static struct {
+	pid_t (*fork)(void);
+	int (*execve)(const char *file, char *const *arguments, char *const *environment);
+	int (*execv)(const char *file, char *const *arguments);
+	int (*execvp)(const char *file, char *const *arguments);
+	int (*execvpe)(const char *file, char *const *arguments, char *const *environment);
+	spawn_function *spawn, *spawnp;
+} next;
+
+static pid_t own_id;
+
+static void set_own_id(void)
+{
+	own_id = getpid();
+}
+
+static void find_next(void)
+{
+	next.execve = rp_inbox_next("execve");
+	next.execv = rp_inbox_next("execv");
+	next.execvp = rp_inbox_next("execvp");
+	next.execvpe = rp_inbox_next("execvpe");
+	next.spawn = rp_inbox_next("posix_spawn");
+	next.spawnp = rp_inbox_next("posix_spawnp");
+	next.fork = rp_inbox_next("fork");
+}
+
+void rp_inbox_process_init(void)
+{
+	find_next();
+	set_own_id();
+	pthread_atfork(NULL, NULL, set_own_id);
+}
+
+static bool may_write(const void *caller)
+{
+	return !rp_inbox_thread.is_of_engine && !rp_inbox_is_engine(caller) &&
+	       (pid_t)syscall(SYS_getpid) == own_id;
+}
+
+INBOX_EXPORT pid_t fork(void)
+{
+	const bool is_wanted = inbox_process_forked_enabled() &&
+			       may_write(__builtin_return_address(0));
+	uint64_t start;
+	pid_t child;
+	int saved_errno;
+
+	if (INBOX_UNLIKELY(!next.fork))
+		find_next();
+	if (!is_wanted)
+		return next.fork();
+	start = rp_inbox_now_ns();
+	child = next.fork();
+	saved_errno = errno;
+	/* In the child, no session runs. */
+	if (child != 0)
+		inbox_process_forked(child, rp_inbox_now_ns() - start);
+	errno = saved_errno;
+	return child;
+}
+
+/* Report the program, and write out the events, since execve(2) discards the memory. */
+static void report_exec(const char *file, const void *caller)
+{
+	const int saved_errno = errno;
+
+	if (INBOX_UNLIKELY(!next.fork))
+		find_next();
+	if (!inbox_process_executing_enabled() || !may_write(caller))
+		return;
+	inbox_process_executing(file);
+	(void)rp_sessions_flush(FLUSH_MS);
+	errno = saved_errno;
+}
+
+INBOX_EXPORT int execve(const char *file, char *const *arguments, char *const *environment)
+{
+	report_exec(file, __builtin_return_address(0));
+	return next.execve(file, arguments, environment);
+}
+
+INBOX_EXPORT int execv(const char *file, char *const *arguments)
+{
+	report_exec(file, __builtin_return_address(0));
+	return next.execv(file, arguments);
+}
+
+INBOX_EXPORT int execvp(const char *file, char *const *arguments)
+{
+	report_exec(file, __builtin_return_address(0));
+	return next.execvp(file, arguments);
+}
+
+INBOX_EXPORT int execvpe(const char *file, char *const *arguments, char *const *environment)
+{
+	report_exec(file, __builtin_return_address(0));
+	return next.execvpe(file, arguments, environment);
+}
+
+static void report_spawn(const char *file, const pid_t *child, int result, const void *caller)
+{
+	const int saved_errno = errno;
+
+	if (!inbox_process_spawned_enabled() || !may_write(caller))
+		return;
+	inbox_process_spawned(file, result == 0 && child ? *child : 0, result);
+	errno = saved_errno;
+}
+
+INBOX_EXPORT int posix_spawn(pid_t *child, const char *file,
+			     const posix_spawn_file_actions_t *actions,
+			     const posix_spawnattr_t *attributes, char *const *arguments,
+			     char *const *environment)
+{
+	int ret;
+
+	if (INBOX_UNLIKELY(!next.fork))
+		find_next();
+	ret = next.spawn(child, file, actions, attributes, arguments, environment);
+	report_spawn(file, child, ret, __builtin_return_address(0));
+	return ret;
+}
+
+INBOX_EXPORT int posix_spawnp(pid_t *child, const char *file,
+			      const posix_spawn_file_actions_t *actions,
+			      const posix_spawnattr_t *attributes, char *const *arguments,
+			      char *const *environment)
+{
+	int ret;
+
+	if (INBOX_UNLIKELY(!next.fork))
+		find_next();
+	ret = next.spawnp(child, file, actions, attributes, arguments, environment);
+	report_spawn(file, child, ret, __builtin_return_address(0));
+	return ret;
+}
