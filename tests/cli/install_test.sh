@@ -33,8 +33,8 @@ installed()
 
 nothing_else_is_installed()
 {
-	local library='lib.*/libringpipe(-(symbols|lttng)\.so|\.a|\.so\.[0-9.]+)'
-	library+='|lib.*/pkgconfig/ringpipe\.pc'
+	local library='lib.*/libringpipe(-(symbols|lttng)\.so|\.a|(-inbox)?\.so\.[0-9.]+)'
+	library+='|lib.*/pkgconfig/ringpipe(-inbox)?\.pc'
 	library+='|lib.*/cmake/ringpipe/ringpipe(Config|ConfigVersion|Generate)\.cmake'
 	local rest='bin/ringpipe|include/ringpipe/.*\.h(pp)?|man/man[137]/[A-Za-z_]+\.[137]'
 	rest+='|libexec/ringpipe-(dump|bpf|gen|kernel|record|symbolize)'

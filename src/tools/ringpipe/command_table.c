@@ -192,10 +192,11 @@ const struct rp_tool_command rp_commands[] = {
 		.help = "run a program with events of its threads, locks and memory",
 		.notes = "The program does not need to know ringpipe: the library\n"
 			 "libringpipe-inbox is preloaded. It offers the providers\n"
-			 "ringpipe-threads, ringpipe-locks and ringpipe-heap, whose\n"
-			 "events are off until a session asks for them. The command refuses\n"
-			 "programs that are linked statically, that are set-user-ID, or that\n"
-			 "use another C library than glibc, because it could not trace them.\n",
+			 "ringpipe-threads, -locks, -heap, -exceptions, -signals, -process,\n"
+			 "-loader and -syslog, whose events are off until a session asks for\n"
+			 "them. The command refuses programs that are linked statically, that\n"
+			 "are set-user-ID, or that use another C library than glibc, because\n"
+			 "it could not trace them.\n",
 		.examples = "inbox -- nginx -c nginx.conf\n",
 		.options = RP_OPTION_HELP,
 		.operands_min = 1,
