@@ -17,6 +17,7 @@ import traceback
 import compress
 import disassembly
 import growth
+import inbox_cost
 import measure
 import page
 import peers
@@ -348,6 +349,7 @@ SUITES = {
     'lifecycle': suite_lifecycle,
     'recover': suite_recover,
     'stacks': suite_stacks,
+    'inbox': inbox_cost.suite_inbox,
     'clients': suite_clients,
     'lttng': suite_lttng,
     'bridge': suite_bridge,

@@ -17,7 +17,8 @@ import report
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUITES = ['enabled', 'peers', 'sizes', 'many', 'latency', 'delivery', 'memory', 'counters',
-          'lifecycle', 'recover', 'stacks', 'stall', 'listener', 'bytes', 'starts', 'reader']
+          'lifecycle', 'recover', 'stacks', 'stall', 'listener', 'bytes', 'starts', 'reader',
+          'inbox']
 BUILD = sys.argv.pop(1)
 
 

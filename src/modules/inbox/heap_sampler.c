@@ -20,7 +20,7 @@ struct inbox_heap rp_inbox_heap = { .generation = 1, .interval = INBOX_HEAP_INTE
 __thread struct inbox_heap_thread rp_inbox_heap_thread;
 
 struct heap_totals {
-	uint64_t bytes, calls, frees;
+	uint64_t bytes, calls;
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -76,8 +76,7 @@ static void add_to_ended(struct inbox_heap_thread *thread)
 {
 	__atomic_fetch_add(&ended.bytes, thread->bytes, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&ended.calls, thread->calls, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&ended.frees, thread->frees, __ATOMIC_RELAXED);
-	thread->bytes = thread->calls = thread->frees = 0;
+	thread->bytes = thread->calls = 0;
 }
 
 /* The thread's other destructors may still allocate; it takes the slow path until its end. */
@@ -155,30 +154,19 @@ static void sample(struct inbox_heap_thread *thread, void *block, size_t size)
 	draw_next(thread, thread->bytes);
 }
 
-void rp_inbox_heap_allocated(void *block, size_t size)
+void *rp_inbox_heap_allocated(void *block, size_t size)
 {
 	struct inbox_heap_thread *thread = &rp_inbox_heap_thread;
 	const int saved_errno = errno;
 
 	if (rp_inbox_thread.is_busy)
-		return;
+		return block;
 	rp_inbox_thread.is_busy = true;
 	if (enter(thread, size) && block)
 		sample(thread, block, size);
 	rp_inbox_thread.is_busy = false;
 	errno = saved_errno;
-}
-
-void rp_inbox_heap_enter(void)
-{
-	const int saved_errno = errno;
-
-	if (rp_inbox_thread.is_busy)
-		return;
-	rp_inbox_thread.is_busy = true;
-	(void)enter(&rp_inbox_heap_thread, 0);
-	rp_inbox_thread.is_busy = false;
-	errno = saved_errno;
+	return block;
 }
 
 void rp_inbox_heap_freed(const void *block, uint64_t id)
@@ -198,7 +186,6 @@ static void add_thread(struct heap_totals *totals, const struct inbox_heap_threa
 {
 	totals->bytes += __atomic_load_n(&thread->bytes, __ATOMIC_RELAXED);
 	totals->calls += __atomic_load_n(&thread->calls, __ATOMIC_RELAXED);
-	totals->frees += __atomic_load_n(&thread->frees, __ATOMIC_RELAXED);
 }
 
 /*
@@ -216,7 +203,6 @@ static int observe(struct rp_observation *observation, void *data)
 	pthread_mutex_lock(&list_lock);
 	totals.bytes = __atomic_load_n(&ended.bytes, __ATOMIC_RELAXED);
 	totals.calls = __atomic_load_n(&ended.calls, __ATOMIC_RELAXED);
-	totals.frees = __atomic_load_n(&ended.frees, __ATOMIC_RELAXED);
 	for (const struct inbox_heap_thread *thread = threads; thread; thread = thread->next)
 		add_thread(&totals, thread);
 	pthread_mutex_unlock(&list_lock);
@@ -284,7 +270,6 @@ void rp_inbox_heap_init(void)
 		{ "allocated-bytes", "bytes", "Bytes allocated",
 		  offsetof(struct heap_totals, bytes) },
 		{ "allocations", "calls", "Allocations", offsetof(struct heap_totals, calls) },
-		{ "frees", "calls", "Blocks freed", offsetof(struct heap_totals, frees) },
 	};
 
 	has_key = pthread_key_create(&key, leave) == 0;

@@ -24,11 +24,11 @@
 RP_PROVIDER(inbox_heap, "ringpipe-heap");
 RP_EVENT(inbox_heap, allocated, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(id), RP_POINTER(address),
 	 RP_U64(size), RP_U64(interval));
-RP_EVENT(inbox_heap, freed, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(id), RP_POINTER(address));
+RP_EVENT_EX(inbox_heap, freed, (RP_ID(2), RP_FLAGS(RP_EVENT_NO_STACK)), RP_U64(id),
+	    RP_POINTER(address));
 
 struct inbox_heap_thread {
 	uint64_t bytes, calls;		/* allocated since the thread entered */
-	uint64_t frees;
 	uint64_t next_sample;		/* sample the block with which `bytes` reaches it */
 	uint32_t generation;		/* that of rp_inbox_heap; 0: take the slow path */
 	uint8_t state;			/* enum inbox_heap_state */
@@ -80,12 +80,9 @@ static inline bool rp_inbox_heap_count(size_t size)
 
 /*
  * Write the event if the block is a sample; NULL, of a failed call, is none. Preserves errno.
- * Context: any thread, after rp_inbox_heap_count() for this size.
+ * Context: any thread, after rp_inbox_heap_count() for this size. Return: the block.
  */
-void rp_inbox_heap_allocated(void *block, size_t size);
-
-/* Enter the thread in the list, and follow changes of the interval. Context: any thread. */
-void rp_inbox_heap_enter(void);
+void *rp_inbox_heap_allocated(void *block, size_t size);
 
 /* Write the event of a block with an id other than 0. Preserves errno. */
 void rp_inbox_heap_freed(const void *block, uint64_t id);

@@ -60,10 +60,7 @@ static inline bool is_ready(void)
 
 static __attribute__((noinline)) void *malloc_with_event(size_t size)
 {
-	void *block = next.malloc(size);
-
-	rp_inbox_heap_allocated(block, size);
-	return block;
+	return rp_inbox_heap_allocated(next.malloc(size), size);
 }
 
 static __attribute__((noinline, cold)) void *malloc_first(size_t size)
@@ -82,7 +79,6 @@ INBOX_EXPORT void *malloc(size_t size)
 
 INBOX_EXPORT void *calloc(size_t count, size_t size)
 {
-	void *block;
 	size_t bytes;
 
 	if (!is_ready())
@@ -91,9 +87,7 @@ INBOX_EXPORT void *calloc(size_t count, size_t size)
 		return next.calloc(count, size);
 	if (__builtin_mul_overflow(count, size, &bytes) || !rp_inbox_heap_count(bytes))
 		return next.calloc(count, size);
-	block = next.calloc(count, size);
-	rp_inbox_heap_allocated(block, bytes);
-	return block;
+	return rp_inbox_heap_allocated(next.calloc(count, size), bytes);
 }
 
 static __attribute__((noinline)) void free_with_event(void *block)
@@ -102,8 +96,6 @@ static __attribute__((noinline)) void free_with_event(void *block)
 
 	if (id)
 		rp_inbox_heap_freed(block, id);
-	if (rp_inbox_heap_is_slow(&rp_inbox_heap_thread))
-		rp_inbox_heap_enter();
 	next.free(block);
 }
 
@@ -116,9 +108,7 @@ INBOX_EXPORT void free(void *block)
 		next.free(block);
 		return;
 	}
-	rp_inbox_heap_add(&rp_inbox_heap_thread.frees, 1);
-	if (INBOX_UNLIKELY(rp_inbox_heap_may_be_sampled(block) ||
-			   rp_inbox_heap_is_slow(&rp_inbox_heap_thread)))
+	if (INBOX_UNLIKELY(rp_inbox_heap_may_be_sampled(block)))
 		free_with_event(block);
 	else
 		next.free(block);
@@ -141,10 +131,8 @@ static __attribute__((noinline)) void *realloc_with_event(void *block, size_t si
 	}
 	if (id)
 		rp_inbox_heap_freed(block, id);
-	if (block)
-		rp_inbox_heap_add(&rp_inbox_heap_thread.frees, 1);
 	if (result && rp_inbox_heap_count(size))
-		rp_inbox_heap_allocated(result, size);
+		return rp_inbox_heap_allocated(result, size);
 	return result;
 }
 
@@ -173,7 +161,7 @@ INBOX_EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t size)
 static void *counted(void *block, size_t size)
 {
 	if (block && !rp_inbox_heap_is_off() && rp_inbox_heap_count(size))
-		rp_inbox_heap_allocated(block, size);
+		return rp_inbox_heap_allocated(block, size);
 	return block;
 }
 

@@ -67,17 +67,27 @@ static __attribute__((noinline)) int wait_without_deadline(pthread_mutex_t *mute
 	return wait_for(mutex, &(struct inbox_deadline){ .time = NULL }, caller);
 }
 
-INBOX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+static __attribute__((noinline, hot)) int lock_enabled(pthread_mutex_t *mutex, const void *caller)
 {
 	int result;
 
+	return lock_without_wait(mutex, &result) ? result : wait_without_deadline(mutex, caller);
+}
+
+static __attribute__((noinline, cold)) int lock_first(pthread_mutex_t *mutex)
+{
+	rp_inbox_mutexes_init();
+	return next.lock(mutex);
+}
+
+/* It needs no stack frame, because the other functions are not inlined. */
+INBOX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
 	if (INBOX_UNLIKELY(!next.lock))
-		rp_inbox_mutexes_init();
+		return lock_first(mutex);
 	if (__builtin_expect(!inbox_locks_mutex_contended_enabled(), 1))
 		return next.lock(mutex);
-	if (lock_without_wait(mutex, &result))
-		return result;
-	return wait_without_deadline(mutex, __builtin_return_address(0));
+	return lock_enabled(mutex, __builtin_return_address(0));
 }
 
 static int lock_until(pthread_mutex_t *mutex, const struct inbox_deadline *deadline,

@@ -13,10 +13,10 @@
 RP_PROVIDER(inbox_threads, "ringpipe-threads");
 RP_EVENT(inbox_threads, created, 1, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(handle),
 	 RP_POINTER(routine));
-RP_EVENT(inbox_threads, started, 2, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(routine),
-	 RP_U32(creator));
+RP_EVENT_EX(inbox_threads, started, (RP_ID(2), RP_FLAGS(RP_EVENT_NO_STACK)), RP_POINTER(routine),
+	    RP_U32(creator));
 RP_EVENT(inbox_threads, named, 3, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(handle), RP_STRING(name));
-RP_EVENT(inbox_threads, ended, 4, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(routine));
+RP_EVENT_EX(inbox_threads, ended, (RP_ID(4), RP_FLAGS(RP_EVENT_NO_STACK)), RP_POINTER(routine));
 
 typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes,
 			    void *(*routine)(void *), void *argument);
