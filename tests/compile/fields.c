@@ -37,6 +37,9 @@ RP_EVENT(sample, secrets, 9, RP_LEVEL_CRITICAL, 0x8, RP_SECRET(RP_STRING(passwor
 RP_EVENT_EX(sample, paid, (RP_ID(7), RP_VERSION(2), RP_KEYWORDS(0x1), RP_OPCODE(RP_OPCODE_START),
 	    RP_MESSAGE("{0} paid {1}")), RP_STRING(who), RP_F64(total));
 RP_EVENT_EX(sample, rare, (RP_ONE_IN(100), RP_FLAGS(RP_EVENT_NO_STACK)));
+RP_RAW_EVENT(sample, raw, (RP_ID(15)));
+RP_RAW_EVENT(sample, begun_raw, (RP_ID(16), RP_KEYWORDS(0x2)), RP_U32(n), RP_STRING16(text),
+	     RP_STRUCT_FIELD(sample_line, edge));
 RP_EVENT_EX(sample, calm, (RP_PER_SECOND(10), RP_ID(13)), RP_U64(n));
 RP_SPAN(sample, walk, RP_STRING(where), RP_ARRAY(U32, steps));
 RP_SPAN(sample, rest);
@@ -67,6 +70,7 @@ static int observe(struct rp_observation *observation, void *data)
 static int span_everything(void)
 {
 	static const uint32_t steps[] = { 1, 2, 3 };
+	const struct rp_part part = { steps, sizeof(steps) };
 	struct rp_span span;
 
 	RP_SPAN_SCOPE(sample, rest);
@@ -78,7 +82,8 @@ static int span_everything(void)
 	RP_LOG(sample, RP_LEVEL_INFORMATIONAL, "%u%%", 5u);
 	RP_LOG(sample, RP_LEVEL_VERBOSE, "%g", 0.5);
 	sample_swim_end(&span);
-	return sample_rare() | sample_calm(1);
+	return sample_rare() | sample_calm(1) | sample_raw_write(&part, 1) |
+	       sample_begun_raw_write(&part, sample_begun_raw_enabled() != 0);
 }
 
 static int count_everything(void)

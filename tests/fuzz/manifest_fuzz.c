@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads any text as a manifest, and writes all forms of the code for one that is accepted.
+ * Reads any text as a manifest, and writes all forms of code for each valid manifest.
  * reader_fuzz.c shows how to run it.
  */
 #include <errno.h>

@@ -106,6 +106,19 @@ class RefusedManifests(ToolTest):
         self.assertIn("it has none", self.run_tool(
             "gen", "good.man", "-o", "out", "--culture", "fr-FR", status=1)[1])
 
+    def test_cycles_are_refused(self):
+        entities = '<!DOCTYPE a [<!ENTITY a "&b;"><!ENTITY b "&a;">]>'
+        self.assertIn("recursive entity reference",
+                      self.refuse(entities + '<instrumentationManifest a="&a;"/>'))
+        # A field whose count is itself, and two whose counts are each other.
+        for valid, wrong in (('"flags" inType="win:Boolean" count="n"',
+                              '"flags" inType="win:UInt8" count="flags"'),
+                             ('"n" inType="win:UInt16"/>\n      <data name="flags"',
+                              '"n" inType="win:UInt16" count="flags"/>\n      <data name="flags"')):
+            self.assertIn(valid, VALID)
+            self.assertIn("names a field that precedes it; \"flags\" does not",
+                          self.refuse(VALID.replace(valid, wrong, 1)))
+
     def test_entities_that_grow_without_limit_are_refused(self):
         lines = ["<!DOCTYPE a [<!ENTITY e0 \"" + "x" * 1000 + "\">"]
         lines += [f"<!ENTITY e{i + 1} \"{f'&e{i};' * 10}\">" for i in range(9)]

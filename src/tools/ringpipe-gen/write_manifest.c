@@ -209,11 +209,12 @@ static void write_map_strings(FILE *out, const struct provider *provider)
 	}
 }
 
+/* A member of a struct has a prefix, which may be empty. */
 static void write_data(FILE *out, const char *prefix, const struct rp_field *field,
 		       const char *type, const char *count)
 {
-	fputs("      <data name=\"", out);
-	write_text(out, prefix);
+	fprintf(out, "%s<data name=\"", prefix ? "       " : "      ");
+	write_text(out, prefix ? prefix : "");
 	write_text(out, field->name);
 	fprintf(out, "\" inType=\"%s\"", type);
 	if (count)
@@ -266,7 +267,7 @@ static void write_array(FILE *out, const struct rp_field *field)
 	char count[RP_NAME_MAX + 8];
 
 	if (field->element == RP_TYPE_U8) {
-		write_data(out, "", field, "win:CountedBinary", NULL);
+		write_data(out, NULL, field, "win:CountedBinary", NULL);
 		return;
 	}
 	snprintf(count, sizeof(count), "%s_count", field->name);
@@ -276,7 +277,7 @@ static void write_array(FILE *out, const struct rp_field *field)
 	if (field->element == RP_TYPE_STRUCT)
 		write_struct(out, field, count);
 	else if (in_type(field->element))
-		write_data(out, "", field, in_type(field->element), count);
+		write_data(out, NULL, field, in_type(field->element), count);
 }
 
 /* The name of a function is unique in C, but two providers in C may have the same name. */
@@ -313,7 +314,7 @@ static void write_template(FILE *out, const struct provider *provider, size_t nu
 		else if (field->type == RP_TYPE_STRUCT)
 			write_struct(out, field, NULL);
 		else if (in_type(field->type))
-			write_data(out, "", field, in_type(field->type), NULL);
+			write_data(out, NULL, field, in_type(field->type), NULL);
 	}
 	if (event->flags & RP_EVENT_WIRE)
 		fputs("      <!-- The file does not describe the rest of the payload. -->\n", out);
