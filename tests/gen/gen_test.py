@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -142,6 +143,25 @@ class FiredEvents(GenTest):
         for name in ("i8", "u16", "i64", "u64"):
             self.assertIn(f'"{name}":{plain.values[name]}', line)
 
+
+    def test_events_of_a_killed_program_are_recovered_with_their_fields(self):
+        stem, events = self.generate(ALL_TYPES), manifest_oracle.read(ALL_TYPES)
+        program = "#include <signal.h>\n" + manifest_oracle.program(stem + ".h", events)
+        self.write("out/fire_all.c", program.replace(
+            "\treturn failures >", "\traise(SIGKILL);\n\treturn failures >").encode())
+        self.link(self.compile(stem), self.compile("fire_all"))
+        done = subprocess.run([self.path("fire")], timeout=PATIENCE, check=False, env=dict(
+            self.environment, RINGPIPE_CONFIG="*:ffffffffffffffff:5",
+            RINGPIPE_RECOVER=self.path("keep"), RINGPIPE_OUTPUT=self.path("cut.nettrace")))
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        session, = os.listdir(self.path("keep"))
+        self.run_tool("recover", os.path.join("keep", session), "-o", "fired.nettrace")
+        found = [event for event in PayloadTrace(self.read("fired.nettrace")).events
+                 if event["provider"] == "Test-Gen"]
+        self.assertEqual([event["payload"] for event in found],
+                         [event.payload() for event in events])
+        fields = self.decoded({"Test-Gen"})[[event.symbol for event in events].index("Arrays")]
+        self.assertEqual(list(fields), ["n"])
 
     def test_report_shows_the_fields_before_the_first_that_has_no_description(self):
         events, _ = self.fire_all(ALL_TYPES)
