@@ -170,9 +170,9 @@ class FromBinary(GenTest):
         self.write("short", self.read("fire")[:40])
         self.write("wide", b"\x7fELF\x01" + self.read("fire")[5:])
         os.mkdir(self.path("folder"))
-        for path, reason in (("text", "it is no ELF file"), ("short", "it is no ELF file"),
-                             ("wide", "it is of another kind of machine"),
-                             ("folder", "it is no file"), ("none", "No such file"),
+        for path, reason in (("text", "it is not an ELF file"), ("short", "it is not an ELF file"),
+                             ("wide", "it is for another kind of machine"),
+                             ("folder", "it is not a regular file"), ("none", "No such file"),
                              ("all_types-c.o", "it is neither an executable nor a shared library"),
                              (sys.executable, "declares no event")):
             with self.subTest(path=path):

@@ -164,10 +164,10 @@ static const char *check_header(struct rp_elf_image *image)
 	Elf64_Ehdr *header = &image->header;
 
 	if (image->size < sizeof(*header) || memcmp(image->bytes, ELFMAG, SELFMAG) != 0)
-		return "it is no ELF file";
+		return "it is not an ELF file";
 	memcpy(header, image->bytes, sizeof(*header));
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != order)
-		return "it is of another kind of machine";
+		return "it is for another kind of machine";
 	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
 		return "it is neither an executable nor a shared library";
 	if ((header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr)) ||
@@ -193,7 +193,7 @@ int rp_elf_open(struct rp_elf_image *image, const char *path)
 	}
 	if (ret < 0)
 		rp_tool_error("cannot read %s: %s", path,
-			      ret == -EINVAL ? "it is no file" : strerror(-ret));
+			      ret == -EINVAL ? "it is not a regular file" : strerror(-ret));
 	return ret;
 }
 
