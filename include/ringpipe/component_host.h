@@ -35,7 +35,9 @@ struct rp_component_options {
  * Start a component and connect it with providers. The function calls the component's entry, and
  * then its control() with the present state of each provider. From then on, the component receives
  * each change that a callback of the provider would receive (rp_provider_callback), and the
- * provider's own callback remains. Call rp_tracers_watch() to include tracers of the kernel.
+ * provider's own callback remains. Call rp_tracers_watch() to include tracers of the kernel. In a
+ * forked child, the component keeps the parent's state until a session starts there; the host's
+ * events are off.
  *
  * Each provider gets six more events, which contain the component's dynamic events: DynamicAlways,
  * DynamicCritical, DynamicError, DynamicWarning, DynamicInformational and DynamicVerbose, one for
