@@ -17,11 +17,13 @@ PATIENCE_S = 60
 
 
 class Server:
-    """The server, whose trace is written from its start to its end."""
+    """The server, with a trace from its start to its end if `trace` is a path."""
 
     def __init__(self, build, trace):
         folder = os.path.join(build, "examples", "gc")
-        environment = {**os.environ, "RINGPIPE_CONFIG": PROVIDERS, "RINGPIPE_OUTPUT": trace}
+        environment = dict(os.environ)
+        if trace:
+            environment.update(RINGPIPE_CONFIG=PROVIDERS, RINGPIPE_OUTPUT=trace)
         self.process = subprocess.Popen(
             [os.path.join(folder, "gc_server"), os.path.join(folder, "gc_collector.so")],
             env=environment, stdout=subprocess.PIPE, text=True)

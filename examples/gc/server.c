@@ -27,6 +27,7 @@
 #include "runtime_events.h"
 
 #define WORKERS 3
+#define TRACERS_MS 100
 #define CACHED 64u
 #define PARAGRAPHS 200u
 #define PARAGRAPH_BYTES 500u
@@ -238,6 +239,7 @@ static struct rp_component_link *attach(const char *path)
 	if (ret != 0)
 		die(path, strerror(-ret));
 	gc->init();
+	(void)rp_tracers_watch(TRACERS_MS);	/* bpftrace and perf enable events, too */
 	return link;
 }
 

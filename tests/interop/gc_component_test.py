@@ -7,9 +7,11 @@ Environment: BUILD, RINGPIPE, INTEROP_BUILD.
 import collections
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import clients
@@ -87,6 +89,41 @@ class Collections(unittest.TestCase):
                row["fields"]["name"] == "ReclaimEnded"]
         self.assertEqual(len(described), self.counted)
         self.assertEqual(raw, described)
+
+
+class Tracers(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("bpftrace"), "bpftrace is missing")
+    @unittest.skipUnless(os.geteuid() == 0, "only root may attach bpftrace")
+    def test_bpftrace_enables_the_collector_and_sees_each_collection(self):
+        directory = tempfile.TemporaryDirectory(prefix="ringpipe-gc-tracers-")
+        self.addCleanup(directory.cleanup)
+        output = os.path.join(directory.name, "output")
+        server = demo.Server(BUILD, None)
+        program = os.path.join(BUILD, "examples", "gc", "gc_server")
+        script = f'usdt:{program}:runtime:GCStart {{ printf("start %d\\n", arg0); }}'
+        with open(output, "wb") as file, subprocess.Popen(
+                ["bpftrace", "-p", str(server.process.pid), "-e", script], stdout=file,
+                stderr=subprocess.PIPE) as tracer:
+            deadline = time.monotonic() + PATIENCE_S
+            while not self.starts(output) and tracer.poll() is None:
+                self.assertLess(time.monotonic(), deadline)
+                server.ask("/collect")
+            if tracer.poll() is not None:
+                server.quit()
+                self.skipTest(f"bpftrace cannot attach: {tracer.stderr.read().decode()}")
+            demo.load(server, REQUESTS, INDUCED)
+            counted = server.quit()
+            tracer.wait(PATIENCE_S)     # it ends with the process
+        starts = self.starts(output)
+        self.assertEqual(starts, list(range(starts[0], counted + 1)))
+        self.assertGreater(len(starts), INDUCED)
+
+    @staticmethod
+    def starts(path):
+        """Return the numbers of the collections that bpftrace printed, in order."""
+        with open(path, encoding="utf-8") as file:
+            return [int(line.split()[1]) for line in file if line.startswith("start ") and
+                    line.endswith("\n")]
 
 
 if __name__ == "__main__":
