@@ -35,25 +35,43 @@ static inline void *rp_array_reserve(void *items, size_t count, size_t *capacity
 }
 
 /*
+ * Find the first index for which the expression `is_before` is false. The expression contains the
+ * index by the name `index`. It is true for all indexes below the result, and false for all others.
+ *
+ * Return: the index; `count` if the expression is always true.
+ */
+#define RP_PARTITION_POINT(index, count, is_before)			\
+	__extension__({							\
+		size_t low_ = 0, high_ = (count);			\
+									\
+		while (low_ < high_) {					\
+			const size_t index = low_ + (high_ - low_) / 2;	\
+									\
+			if (is_before)					\
+				low_ = index + 1;			\
+			else						\
+				high_ = index;				\
+		}							\
+		low_;							\
+	})
+
+/* Return: the key at the beginning of an item. */
+static inline uint64_t rp_array_key(const void *items, size_t index, size_t item_bytes)
+{
+	uint64_t key;
+
+	memcpy(&key, (const char *)items + index * item_bytes, sizeof(key));
+	return key;
+}
+
+/*
  * Find the first item whose key is not below `key`. Each item begins with its key, a uint64_t, and
  * the keys are in ascending order. Return: its index; `count` if all keys are below.
  */
 static inline size_t rp_array_find(const void *items, size_t count, size_t item_bytes,
 				   uint64_t key)
 {
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		uint64_t at;
-
-		memcpy(&at, (const char *)items + middle * item_bytes, sizeof(at));
-		if (at < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RP_PARTITION_POINT(i, count, rp_array_key(items, i, item_bytes) < key);
 }
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "nettrace/point_index.h"
 
+#include "base/array.h"
+
 /* The .NET runtime writes a sequence point each 10 MB. */
 #define BYTES_MAX (256u << 20)
 
@@ -59,23 +61,15 @@ int rp_point_index_add_stacks(struct rp_point_index *index, struct rp_cursor blo
 const void *rp_point_index_find(const struct rp_point_index *index, uint32_t id, size_t *ret_bytes)
 {
 	const struct rp_point_entry *entries = (const void *)index->entries.bytes;
-	size_t low = 0, high = index->entries.size / sizeof(*entries);
+	const size_t count = index->entries.size / sizeof(*entries);
+	const size_t at = RP_PARTITION_POINT(i, count, entries[i].id < id);
 
 	*ret_bytes = 0;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (entries[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	/* If all rows so far are empty, there are no bytes to which a pointer could lead. */
-	if (low == index->entries.size / sizeof(*entries) || entries[low].id != id ||
-	    !entries[low].bytes)
+	if (at == count || entries[at].id != id || !entries[at].bytes)
 		return NULL;
-	*ret_bytes = entries[low].bytes;
-	return index->bytes.bytes + entries[low].offset;
+	*ret_bytes = entries[at].bytes;
+	return index->bytes.bytes + entries[at].offset;
 }
 
 void rp_point_index_clear(struct rp_point_index *index)

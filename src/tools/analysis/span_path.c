@@ -126,18 +126,9 @@ static struct path_thread *note_thread(struct rp_span_path *path,
 /* Return: the first index into path->moving whose activity is not before that of the event. */
 static size_t find_moving(const struct rp_span_path *path, const struct rp_guid *activity)
 {
-	size_t low = 0, high = path->moving_count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (memcmp(&path->spans[path->moving[middle]].activity, activity,
-			   sizeof(*activity)) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RP_PARTITION_POINT(i, path->moving_count,
+				  memcmp(&path->spans[path->moving[i]].activity, activity,
+					 sizeof(*activity)) < 0);
 }
 
 int rp_span_path_take(struct rp_span_path *path, const struct rp_reader_event *event)

@@ -43,19 +43,11 @@ static int compare_intervals(const void *left, const void *right)
 /* Return: the first interval of the thread that may end after `from_ns`; or time->count. */
 static size_t find_first(const struct rp_thread_time *time, uint64_t thread, int64_t from_ns)
 {
-	size_t low = 0, high = time->count;
+	const size_t at = RP_PARTITION_POINT(i, time->count, time->intervals[i].thread < thread ||
+					     (time->intervals[i].thread == thread &&
+					      time->latest_ns[i] <= from_ns));
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (time->intervals[middle].thread < thread ||
-		    (time->intervals[middle].thread == thread &&
-		     time->latest_ns[middle] <= from_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < time->count && time->intervals[low].thread == thread ? low : time->count;
+	return at < time->count && time->intervals[at].thread == thread ? at : time->count;
 }
 
 static bool overlaps(const struct rp_thread_interval *interval, int64_t from_ns, int64_t to_ns)
@@ -470,19 +462,11 @@ static int add_callee(struct rp_thread_time *time, struct rp_thread_interval *in
 static int add_callee_of(struct rp_thread_time *time, const void *id,
 			 const struct rp_trace_span *span)
 {
-	size_t low = 0, high = time->id_count;
+	size_t at = RP_PARTITION_POINT(i, time->id_count, memcmp(time->ids[i].id, id, 16) < 0);
 	int ret = 0;
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (memcmp(time->ids[middle].id, id, 16) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; ret == 0 && low < time->id_count && !memcmp(time->ids[low].id, id, 16); low++)
-		ret = add_callee(time, &time->intervals[time->ids[low].interval], span);
+	for (; ret == 0 && at < time->id_count && !memcmp(time->ids[at].id, id, 16); at++)
+		ret = add_callee(time, &time->intervals[time->ids[at].interval], span);
 	return ret;
 }
 

@@ -82,17 +82,9 @@ enum rp_dump_choice rp_dump_choose(const struct rp_dump_mapping *mapping, enum r
 /* The range that contains `page` or follows it; NULL if none does. */
 static const struct rp_dump_range *next_range(const struct rp_dump_plan *plan, uint64_t page)
 {
-	size_t low = 0, high = plan->range_count;
+	const size_t at = RP_PARTITION_POINT(i, plan->range_count, plan->ranges[i].end <= page);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (plan->ranges[middle].end <= page)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < plan->range_count ? &plan->ranges[low] : NULL;
+	return at < plan->range_count ? &plan->ranges[at] : NULL;
 }
 
 static bool is_in_ranges(const struct rp_dump_plan *plan, uint64_t page)
@@ -290,19 +282,9 @@ static int compare_ranges(const void *left, const void *right)
 
 static const struct rp_dump_mapping *find_mapping(const struct rp_dump_maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->count;
+	const size_t at = RP_PARTITION_POINT(i, maps->count, maps->rows[i].end <= address);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (maps->rows[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == maps->count || maps->rows[low].start > address)
-		return NULL;
-	return &maps->rows[low];
+	return at < maps->count && maps->rows[at].start <= address ? &maps->rows[at] : NULL;
 }
 
 static void add_range(struct rp_dump_plan *plan, uint64_t start, uint64_t end)

@@ -10,17 +10,7 @@
 /* Return: the index of the first mapping that ends above `address`. */
 static size_t first_above(const struct rp_address_space *space, uint64_t address)
 {
-	size_t low = 0, high = space->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (space->mapped[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RP_PARTITION_POINT(i, space->count, space->mapped[i].end <= address);
 }
 
 static int insert(struct rp_address_space *space, size_t at, const struct rp_mapped *mapped)

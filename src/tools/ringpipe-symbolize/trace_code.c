@@ -214,17 +214,11 @@ static const void *find_start(const void *rows, size_t count, size_t row_bytes,
 			      const struct rp_code_address *address)
 {
 	const uint64_t key[2] = { address->process, address->address };
-	size_t low = 0, high = count;
+	const uint8_t *bytes = rows;
+	const size_t above = RP_PARTITION_POINT(i, count,
+						compare_starts(bytes + i * row_bytes, key) <= 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_starts((const uint8_t *)rows + middle * row_bytes, key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? (const uint8_t *)rows + (low - 1) * row_bytes : NULL;
+	return above ? bytes + (above - 1) * row_bytes : NULL;
 }
 
 const struct rp_code_mapping *rp_trace_code_find(const struct rp_trace_code *code,

@@ -247,19 +247,10 @@ static int compare_ids(const void *left, const void *right)
 /* Return: the index of the first row of a process after the time. */
 static size_t row_after(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns)
 {
-	size_t low = 0, high = symbols->process_count;
+	const struct rp_symbol_process *rows = symbols->processes;
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct rp_symbol_process *row = &symbols->processes[middle];
-
-		if (row->process < process ||
-		    (row->process == process && row->time_ns <= time_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RP_PARTITION_POINT(i, symbols->process_count, rows[i].process < process ||
+				  (rows[i].process == process && rows[i].time_ns <= time_ns));
 }
 
 /* An end at the time itself belongs to the life that ends. */
@@ -308,21 +299,13 @@ static void sort_ranges(const struct rp_symbols *symbols, struct rp_symbol_range
 static const struct rp_symbol_range *mapping_with_id(const struct rp_symbols *symbols,
 						     uint64_t process, uint64_t id)
 {
-	size_t low = 0, high = symbols->mappings.count;
+	struct rp_symbol_range *const *rows = symbols->by_id;
+	const size_t at = RP_PARTITION_POINT(i, symbols->mappings.count, rows[i]->id < id ||
+					     (rows[i]->id == id && rows[i]->process < process));
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct rp_symbol_range *row = symbols->by_id[middle];
-
-		if (row->id < id || (row->id == id && row->process < process))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == symbols->mappings.count || symbols->by_id[low]->id != id ||
-	    symbols->by_id[low]->process != process)
+	if (at == symbols->mappings.count || rows[at]->id != id || rows[at]->process != process)
 		return NULL;
-	return symbols->by_id[low];
+	return rows[at];
 }
 
 /*
@@ -332,18 +315,10 @@ static const struct rp_symbol_range *mapping_with_id(const struct rp_symbols *sy
 static size_t rows_before(const struct rp_symbol_ranges *ranges, uint64_t process,
 			  uint64_t address)
 {
-	size_t low = 0, high = ranges->count;
+	const struct rp_symbol_range *rows = ranges->rows;
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct rp_symbol_range *row = &ranges->rows[middle];
-
-		if (row->process < process || (row->process == process && row->start <= address))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RP_PARTITION_POINT(i, ranges->count, rows[i].process < process ||
+				  (rows[i].process == process && rows[i].start <= address));
 }
 
 static void add_build_ids(struct rp_symbols *symbols)

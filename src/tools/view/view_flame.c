@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "tools/formats/json_out.h"
 #include "tools/view/view_answers.h"
 
@@ -78,7 +79,8 @@ static int find_open(struct selected_stacks *stacks)
 static bool is_selected(const struct selected_stacks *stacks, uint32_t thread, int64_t time_ns)
 {
 	const struct rp_view_question *question = stacks->question;
-	size_t low = 0, high = stacks->open_count;
+	const struct open_time *open = stacks->open;
+	size_t at;
 
 	if (!rp_view_wants_thread(question->query, question->trace->threads[thread]))
 		return false;
@@ -86,17 +88,9 @@ static bool is_selected(const struct selected_stacks *stacks, uint32_t thread, i
 		return false;
 	if (!question->query->span)
 		return true;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct open_time *open = &stacks->open[middle];
-
-		if (open->thread < thread || (open->thread == thread && open->to_ns < time_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < stacks->open_count && stacks->open[low].thread == thread &&
-	       stacks->open[low].from_ns <= time_ns;
+	at = RP_PARTITION_POINT(i, stacks->open_count, open[i].thread < thread ||
+				(open[i].thread == thread && open[i].to_ns < time_ns));
+	return at < stacks->open_count && open[at].thread == thread && open[at].from_ns <= time_ns;
 }
 
 static void add_weight(struct selected_stacks *stacks, uint32_t node,

@@ -93,17 +93,7 @@ void rp_view_series_sort(struct rp_view_series_set *set)
 
 static size_t find_cell(const struct rp_view_series *series, uint64_t number)
 {
-	size_t low = 0, high = series->count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (series->cells[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RP_PARTITION_POINT(i, series->count, series->cells[i].number < number);
 }
 
 /* Divide a cell's count among the bins that it covers. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "tools/formats/json_out.h"
 #include "tools/view/view_answers.h"
 
@@ -14,17 +15,7 @@
 
 size_t rp_view_first_span(const struct rp_view_trace *trace, int64_t from_ns)
 {
-	size_t low = 0, high = trace->span_count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (trace->all_spans[middle].start_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return RP_PARTITION_POINT(i, trace->span_count, trace->all_spans[i].start_ns < from_ns);
 }
 
 void rp_view_put_key(struct rp_format_out *out, const struct rp_view_span *span)

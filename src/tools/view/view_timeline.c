@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "tools/formats/json_out.h"
 #include "tools/view/view_answers.h"
 
@@ -134,20 +135,12 @@ static bool has_gap(const struct rp_view_trace *trace, int64_t from_ns, int64_t 
 static void put_states(struct view_timeline *timeline, const struct rp_view_thread *thread)
 {
 	const struct rp_view_wait *waits = timeline->question->trace->waits + thread->first_wait;
+	const size_t first = RP_PARTITION_POINT(i, thread->wait_count,
+						waits[i].end_ns < timeline->question->from);
 	struct state_piece piece = { .is_first = true };
-	size_t low = 0, high = thread->wait_count;
-	int64_t last_ns;
+	int64_t last_ns = first ? waits[first - 1].end_ns : INT64_MAX;
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (waits[middle].end_ns < timeline->question->from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	last_ns = low ? waits[low - 1].end_ns : INT64_MAX;
-	for (size_t i = low; i < thread->wait_count; i++) {
+	for (size_t i = first; i < thread->wait_count; i++) {
 		const struct rp_view_wait *wait = &waits[i];
 		int64_t start, ready;
 
