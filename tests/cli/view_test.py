@@ -372,6 +372,16 @@ class ViewTest(ToolTest):
         self.assertIn("the view has the other events", warning)
         self.assertEqual(len(self.ask("events")["events"]), 23)
 
+    def test_the_process_has_the_name_of_its_program(self):
+        trace = nettrace.Trace(pid=42)
+        trace.define(1, "Shop", "Note", 1, [])
+        trace.define(2, "Microsoft-DotNETCore-EventPipe", "ProcessInfo", 1,
+                     [("CommandLine", nettrace.STRING)])
+        trace.events(1, [b""]).events(2, [nettrace.utf16z("/usr/bin/shop -p 8080")])
+        self.open(trace.end())
+        process, = self.ask("traces")["traces"][0]["processes"]
+        self.assertEqual((process["pid"], process["name"]), (42, "shop"))
+
     def test_times_at_the_end_of_the_clock_are_answered(self):
         trace = nettrace.Trace(start_ticks=0)
         trace.define(1, "Shop", "RequestStart", 1, [])

@@ -18,6 +18,7 @@
 #include "tools/cli/signals.h"
 #include "tools/client/target.h"
 #include "tools/cli/tool.h"
+#include "tools/trace/processes.h"
 #include "tools/trace/trace_convert.h"
 #include "tools/trace/trace_merge.h"
 #include "tools/trace/trace_output.h"
@@ -81,12 +82,9 @@ static char *find_stem(const char *path)
 /* Return: "server" for "/usr/bin/server -p 80", or the file's name. */
 static char *find_name(const struct merged_file *part)
 {
-	const char *end = strchrnul(part->scan.command_line, ' ');
-	const char *begin = memrchr(part->scan.command_line, '/',
-				    (size_t)(end - part->scan.command_line));
+	char *name = rp_process_name_of(part->scan.command_line);
 
-	begin = begin ? begin + 1 : part->scan.command_line;
-	return end > begin ? strndup(begin, (size_t)(end - begin)) : find_stem(part->path);
+	return name ? name : find_stem(part->path);
 }
 
 /*

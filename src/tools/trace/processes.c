@@ -138,3 +138,12 @@ void rp_processes_fini(struct rp_processes *processes)
 	free(processes->rows);
 	rp_thread_table_fini(&processes->threads);
 }
+
+char *rp_process_name_of(const char *command_line)
+{
+	const char *end = strchrnul(command_line, ' ');
+	const char *slash = memrchr(command_line, '/', (size_t)(end - command_line));
+	const char *begin = slash ? slash + 1 : command_line;
+
+	return end > begin ? strndup(begin, (size_t)(end - begin)) : NULL;
+}

@@ -35,4 +35,10 @@ int rp_processes_follow(struct rp_processes *processes, const struct rp_reader_e
 			size_t *ret_index);
 void rp_processes_fini(struct rp_processes *processes);
 
+/*
+ * Find the name of a program in its command line: "server" in "/usr/bin/server -p 80".
+ * Return: the name, for free(); NULL: the command line has none, or there is no memory.
+ */
+char *rp_process_name_of(const char *command_line);
+
 #endif

@@ -104,7 +104,7 @@ const char *rp_view_trace_process(const struct rp_view_trace *trace, uint64_t pr
 		if (processes->rows[i].pid == process)
 			name = processes->rows[i].name;
 	}
-	return name;
+	return !name && process == trace->info.process_id ? trace->process_name : name;
 }
 
 static int compare_samples(const void *left, const void *right)
@@ -388,6 +388,7 @@ void rp_view_trace_close(struct rp_view_trace *trace)
 	rp_profile_fini(&trace->offcpu);
 	rp_profile_fini(&trace->cpu);
 	rp_trace_index_close(trace->index);
+	free(trace->process_name);
 	free(trace->path);
 	*trace = (struct rp_view_trace){ 0 };
 }

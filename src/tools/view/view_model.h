@@ -110,6 +110,7 @@ struct rp_view_trace {
 	size_t gap_count;
 	uint32_t *permille;		/* of the file that the last reading has read; or NULL */
 	struct rp_reader_info info;
+	char *process_name;		/* of info.process_id, by its command line; or NULL */
 	struct rp_reader_stats stats;
 	int64_t end_ns;			/* just after the last event, relative to the start */
 	int64_t first_ns, last_ns;	/* of the events */

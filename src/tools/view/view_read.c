@@ -11,6 +11,7 @@
 #include "tools/formats/shown_event.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/input.h"
+#include "tools/trace/processes.h"
 #include "tools/trace/system_event.h"
 #include "tools/view/view_model_parts.h"
 
@@ -235,6 +236,22 @@ static int add_span(const struct rp_trace_span *span, void *data)
 	return 0;
 }
 
+/* Take the name of the traced process. Without memory, the process has no name. */
+static void take_process_name(struct rp_view_trace *trace, const struct rp_reader_event *event)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	struct rp_fields fields;
+	char command[4096];
+
+	if (trace->process_name || strcmp(event->type->name, "ProcessInfo") != 0 ||
+	    strcmp(event->type->provider, "Microsoft-DotNETCore-EventPipe") != 0)
+		return;
+	rp_reader_get_fields(event, &fields);
+	if (rp_fields_find(&fields, "CommandLine", &value) == 0 &&
+	    rp_value_get_text(&value, command, sizeof(command)) > 0)
+		trace->process_name = rp_process_name_of(command);
+}
+
 static int count_kind(struct rp_view_trace *trace, const struct rp_reader_event *event)
 {
 	const uintptr_t index = (uintptr_t)event->type->user;
@@ -264,6 +281,7 @@ static int count_kind(struct rp_view_trace *trace, const struct rp_reader_event 
 	}
 	trace->kind_count++;
 	event->type->user = (void *)trace->kind_count;
+	take_process_name(trace, event);
 	return 0;
 }
 
