@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,13 @@ void rp_signals_close(int fd)
 	close(fd);
 	fill_set(&set);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void rp_signals_end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
 }
 
 int64_t rp_now_ms(void)

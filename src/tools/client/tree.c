@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -147,7 +146,8 @@ static void adapt_to_dotnet(struct rp_recording_plan *plan)
 /*
  * Runs in the recorder's process. Ctrl-C on a terminal is for the parent alone, which counts them.
  */
-static void record(const struct rp_tree *tree, const struct rp_tree_member *member, int status_fd)
+static void record(const struct rp_tree *tree, const struct rp_tree_member *member, int status_fd,
+		   pid_t parent)
 {
 	struct rp_recording_plan plan = *tree->plan;
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
@@ -156,7 +156,7 @@ static void record(const struct rp_tree *tree, const struct rp_tree_member *memb
 	int nowhere, kind = 0;
 
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	rp_signals_end_with(parent);
 	plan.target = &member->target;
 	if (plan.format == RP_NETTRACE_V6)
 		kind = ask_kind(&member->target);
@@ -206,6 +206,7 @@ static bool has_free_files(const struct rp_tree *tree)
 
 static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 {
+	const pid_t parent = getpid();
 	int status[2];
 
 	if (!has_free_files(tree))
@@ -218,7 +219,7 @@ static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 	fflush(NULL);
 	member->recorder = fork();
 	if (member->recorder == 0)
-		record(tree, member, status[1]);
+		record(tree, member, status[1], parent);
 	close(status[1]);
 	if (member->recorder < 0) {
 		close(status[0]);

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,13 +23,13 @@
 
 /* In the new process. Ctrl-C on a terminal is for the parent alone, which stops this process. */
 static void run(const struct rp_record_sessions *sessions, const struct rp_recording_plan *plan,
-		struct rp_output *output, int begin_fd)
+		struct rp_output *output, int begin_fd, pid_t parent)
 {
 	struct rp_recording_result result;
 	char word;
 
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	rp_signals_end_with(parent);
 	if (read(begin_fd, &word, 1) != 1)
 		_exit(0);
 	close(begin_fd);
@@ -62,6 +61,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 	};
 	void *report = mmap(NULL, sizeof(*sessions->report), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const pid_t parent = getpid();
 	int begin[2];
 
 	if (report == MAP_FAILED)
@@ -74,7 +74,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 	sessions->process = fork();
 	if (sessions->process == 0) {
 		close(begin[1]);
-		run(sessions, &plan, output, begin[0]);
+		run(sessions, &plan, output, begin[0], parent);
 	}
 	close(begin[0]);
 	sessions->begin_fd = begin[1];

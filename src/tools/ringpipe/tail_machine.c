@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,10 +36,10 @@ struct machine {
 };
 
 /* Ctrl-C on a terminal is for the parent alone, which passes it on. */
-static void run_member(struct rp_tail *tail, const struct rp_target *target)
+static void run_member(struct rp_tail *tail, const struct rp_target *target, pid_t parent)
 {
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	rp_signals_end_with(parent);
 	tail->plan.duration_ms = 0;
 	/* The signalfd, which this process inherits, receives its own signals. */
 	_exit(rp_tail_process(tail, target));
@@ -81,6 +80,7 @@ static int add_member(struct machine *machine, const struct rp_target *target)
 {
 	struct member *rows = rp_array_reserve(machine->rows, machine->count, &machine->capacity,
 					       1, sizeof(*rows));
+	const pid_t parent = getpid();
 	pid_t process;
 
 	if (!rows)
@@ -89,7 +89,7 @@ static int add_member(struct machine *machine, const struct rp_target *target)
 	fflush(NULL);
 	process = fork();
 	if (process == 0)
-		run_member(machine->tail, target);
+		run_member(machine->tail, target, parent);
 	if (process < 0)
 		return -errno;
 	rows[machine->count++] = (struct member){
