@@ -251,6 +251,13 @@ class RangeTest(ToolTest):
                                      "2026-11-21T01:02:03.007010Z"),
                          expected.between(3_000_000, 3_010_000))
 
+    def test_a_time_centuries_before_the_trace_is_before_all_events(self):
+        path, expected = self.make("4")
+        for options, count in ((("--from", "1700-01-01T00:00:00Z"), len(expected.rows)),
+                               (("--to", "1700-01-01T00:00:00Z"), 0)):
+            out, _ = self.run_tool("report", path, "summary", "--format", "json", *options)
+            self.assertEqual(json.loads(out)["events"], count)
+
     def test_damage_is_reported_whatever_the_range(self):
         trace, expected = self.traces["4"]
         path = self.write("cut.nettrace", trace[:len(trace) // 2])

@@ -43,7 +43,8 @@ int rp_time_range_resolve(const char *command, const struct rp_tool_options *opt
 		ret = resolve(command, &options->range_end, &info, &range.to_ns);
 	if (ret < 0)
 		return ret;
-	if (range.from_ns >= range.to_ns) {
+	if (options->given & RP_OPTION_FROM && options->given & RP_OPTION_RANGE_END &&
+	    range.from_ns >= range.to_ns) {
 		rp_tool_error("%s: --from must be earlier than --to", command);
 		return -EINVAL;
 	}
