@@ -363,6 +363,19 @@ class Explain(ToolTest):
         self.assertRegex(self.run_tool("explain", self.path("t"))[0],
                          r"in the program +futex_wait_queue \(1 sample\)")
 
+    def test_a_sample_in_the_kernel_counts_for_the_function_that_called_it(self):
+        trace = define(nettrace.Trace())
+        trace.define(20, "Universal.System", "ProcessSymbol", 4, [])
+        trace.define(22, "Universal.Events", "cpu", 1, [])
+        trace.events(20, [nettrace.function(1, 1, 0x1000, 0x1fff, "send_order"),
+                          nettrace.function(2, 1, 0xffffffff81000000, 0xffffffff81000fff,
+                                            "tcp_sendmsg")])
+        trace.stacks(1, [[0xffffffff81000010, 0xffffffff81000020, 0x1010]])
+        trace.events(22, [nettrace.uleb(1)], ns=1000, stack=1)
+        self.write("t", trace.end())
+        summary = json.loads(self.run_tool("report", "t", "--format=json")[0])
+        self.assertEqual([hot["function"] for hot in summary["hot_functions"]], ["send_order"])
+
     def test_without_records_all_is_unexplained_and_the_command_says_what_to_record(self):
         trace = define(nettrace.Trace())
         self.mark(trace, 0, START)

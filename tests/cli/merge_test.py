@@ -285,6 +285,24 @@ class Merge(ToolTest):
         self.assertEqual({event["process"] for event in orders},
                          {event["process"] for event in first.events if event["name"] == "Order"})
 
+    def test_a_process_gets_the_name_of_its_machine_once(self):
+        self.merge(one().end(), two().end())
+        third = Machine("web3", "boot-3", 7000 * SECOND).clock(0, UTC)
+        third.put(10, 1, 1, system(1, "shop", ""))
+        again = self.merge(self.read("merged.nettrace"), third.end())
+        self.assertEqual({event["payload"] for event in again.events
+                          if event["name"] == "ExistingProcess"},
+                         {system(1, f"shop@web{i}", "") for i in (1, 2, 3)})
+
+    def test_the_boot_of_a_machine_decides_and_not_its_time_of_day(self):
+        # Two machines with equal clocks, and one whose time of day was set.
+        for boot, later, step in (("boot-2", 0, STEP), ("boot-1", 3600 * SECOND, 0)):
+            first = Machine("web1", "boot-1", 5000 * SECOND).clock(0, UTC).order(SECOND, 1)
+            second = Machine("web2", boot, 5000 * SECOND).clock(0, UTC + later)
+            merged = self.merge(first.end(), second.order(2 * SECOND, 2).end())
+            self.assertEqual([event["process"] for event in merged.events
+                              if event["name"] == "Order"], [100, 100 + step])
+
     def test_a_cut_trace_gives_its_first_events(self):
         whole = one().end()
         merged = self.merge(whole[:-200], two().end(), status=1)
