@@ -103,7 +103,8 @@ static const struct {
 	{ "text == \"Zo\\u00eb\"", 1 }, { "text == \"Zoe\"", 0 }, { "text != \"Zoe\"", 1 },
 	{ "text > \"Zoe\"", 1 }, { "text < \"Zp\"", 1 }, { "text >= \"Zo\"", 1 },
 	{ "text == 5", 0 }, { "text != 5", 0 }, { "text ~ \"^Z.*$\"", 1 }, { "text ~ 'x|o'", 1 },
-	{ "text ~ '^o'", 0 }, { "http.method == \"GET\"", 1 },
+	{ "text ~ '^o'", 0 }, { "text ~ '^[^]{]o'", 1 }, { "text ~ '[]{]'", 0 },
+	{ "http.method == \"GET\"", 1 },
 	{ "field.http.method == \"GET\"", 1 }, { "field.\"http.method\" == \"GET\"", 1 },
 	/* Fields: numbers */
 	{ "small == -5", 1 }, { "small < -4", 1 }, { "small < -5", 0 }, { "small <= -5", 1 },
