@@ -245,8 +245,8 @@ RP_PUBLIC int rp_reader_resume_after_damage(struct rp_reader *reader);
 
 /*
  * Make a reader return only the events of a range of time. The reader still reads the whole stream,
- * because events depend on definitions, threads and stacks before them. Of the stats, `events`
- * counts the events of the range, and the others are those of the stream.
+ * because events depend on definitions, threads and stacks before them. The member `events` of the
+ * stats counts the events of the range; the other members describe the whole stream.
  * @range: the range; its start is before its end.
  *
  * Context: any thread, while no other uses the reader, before the first event.

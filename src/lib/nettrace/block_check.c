@@ -64,6 +64,16 @@ static bool has_other_ids(const struct rp_wire_event *event, const struct rp_wir
 	       event->labels != previous->labels;
 }
 
+static bool take_repeat(struct rp_cursor *c, struct rp_wire_event *event)
+{
+	struct rp_wire_repeat repeat;
+
+	if (!rp_wire_event_find_repeat(c, event, &repeat))
+		return false;
+	rp_wire_event_take_repeat(c, event, &repeat);
+	return true;
+}
+
 /* Return: NULL, or what is wrong. */
 static const char *take_events(const struct rp_block_check *check, struct rp_cursor *c,
 			       struct block_times *times)
@@ -71,14 +81,12 @@ static const char *take_events(const struct rp_block_check *check, struct rp_cur
 	struct rp_wire_layout layout = { .has_labels = check->is_v6 };
 	struct rp_wire_event event = { 0 }, previous = { 0 };
 	struct rp_cursor payload;
-	const uint8_t *unused;
 	const char *reason;
 
 	if (rp_wire_block_header(c, &layout) < 0)
 		return "a damaged event block";
 	while (c->at < c->end) {
-		if ((!times->events || !layout.compressed ||
-		     !rp_wire_event_take_repeat(c, &event, &unused)) &&
+		if ((!times->events || !layout.compressed || !take_repeat(c, &event)) &&
 		    rp_wire_event_take(c, &layout, &event, &payload) < 0)
 			return "a damaged event";
 		note_time(times, event.time);

@@ -44,41 +44,106 @@ int rp_wire_block_header(struct rp_cursor *block, struct rp_wire_layout *layout)
 int rp_wire_event_take(struct rp_cursor *block, const struct rp_wire_layout *layout,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
 
+/* What an event changes of the previous one; see rp_wire_event_find_repeat(). */
+struct rp_wire_repeat {
+	const uint8_t *payload;
+	uint64_t step;			/* of the time */
+	uint32_t metadata_id;
+	uint32_t payload_bytes;
+	uint8_t flags;
+};
+
+/* No header with three numbers of up to four bytes each is longer. */
+#define RP_WIRE_SHORT_BYTES 13u
+
+/* Take a number of up to four bytes, of which all four exist. Return: whether it is one. */
+static inline bool rp_wire_take_short(const uint8_t **at, uint32_t *ret_value)
+{
+	uint32_t word, last;
+
+	if (**at < 0x80) {
+		*ret_value = *(*at)++;
+		return true;
+	}
+	memcpy(&word, *at, sizeof(word));
+	/* The lowest clear bit 7 is that of the last byte. */
+	last = ~word & 0x80808080u;
+	if (!last)
+		return false;
+	word &= last ^ (last - 1);
+	*ret_value = (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000) |
+		     (word >> 3 & 0xfe00000);
+	*at += (__builtin_ctz(last) >> 3) + 1;
+	return true;
+}
+
+/* Find a repeat in a header at whose start RP_WIRE_SHORT_BYTES exist, if its numbers are short. */
+static inline bool rp_wire_event_find_short(const uint8_t *at, const uint8_t *end,
+					    struct rp_wire_repeat *repeat)
+{
+	uint32_t step;
+
+	repeat->flags = *at++;
+	if (repeat->flags & (uint8_t)~(RP_EVENT_SORTED | RP_EVENT_SIZE | RP_EVENT_METADATA) ||
+	    (repeat->flags & RP_EVENT_METADATA && !rp_wire_take_short(&at, &repeat->metadata_id)) ||
+	    !repeat->metadata_id || !rp_wire_take_short(&at, &step) ||
+	    (repeat->flags & RP_EVENT_SIZE && !rp_wire_take_short(&at, &repeat->payload_bytes)) ||
+	    repeat->payload_bytes > (size_t)(end - at))
+		return false;
+	repeat->step = step;
+	repeat->payload = at;
+	return true;
+}
+
+/* The same for any header. */
+static inline bool rp_wire_event_find_any(struct rp_cursor c, struct rp_wire_repeat *repeat)
+{
+	return rp_cursor_u8(&c, &repeat->flags) == 0 &&
+	       !(repeat->flags & (uint8_t)~(RP_EVENT_SORTED | RP_EVENT_SIZE | RP_EVENT_METADATA)) &&
+	       (!(repeat->flags & RP_EVENT_METADATA) ||
+		rp_cursor_varint32(&c, &repeat->metadata_id) == 0) &&
+	       repeat->metadata_id && rp_cursor_varint(&c, &repeat->step) == 0 &&
+	       (!(repeat->flags & RP_EVENT_SIZE) ||
+		rp_cursor_varint32(&c, &repeat->payload_bytes) == 0) &&
+	       rp_cursor_take(&c, repeat->payload_bytes, &repeat->payload) == 0;
+}
+
 /*
- * Take the next event of a block with compressed headers if it differs from the previous event only
+ * Find the next event of a block with compressed headers if it differs from the previous event only
  * in its type, its time, its payload and the size of that, and has the next number of the same
  * thread. Most events of a busy thread are such events.
  *
  * This function is exact because it accepts only headers in which rp_wire_event_take() would take
- * the same fields from the same bytes. It changes nothing if it refuses a header.
+ * the same fields from the same bytes. It changes nothing: rp_wire_event_take_repeat() takes the
+ * event.
  *
  * `event` holds the previous event of the block. An event of metadata id 0 has no number of its own
- * and is refused. Return: whether the event was taken; false: call rp_wire_event_take().
+ * and is refused. Return: whether there is such an event; false: call rp_wire_event_take().
  */
-static inline bool rp_wire_event_take_repeat(struct rp_cursor *block, struct rp_wire_event *event,
-					     const uint8_t **ret_payload)
+static inline bool rp_wire_event_find_repeat(const struct rp_cursor *block,
+					     const struct rp_wire_event *event,
+					     struct rp_wire_repeat *ret_repeat)
 {
-	struct rp_cursor c = *block;
-	uint32_t payload_bytes = event->payload_bytes, metadata_id = event->metadata_id;
-	const uint8_t *payload;
-	uint64_t step;
-	uint8_t flags;
+	ret_repeat->metadata_id = event->metadata_id;
+	ret_repeat->payload_bytes = event->payload_bytes;
+	if (rp_cursor_left(block) >= RP_WIRE_SHORT_BYTES &&
+	    rp_wire_event_find_short(block->at, block->end, ret_repeat))
+		return true;
+	ret_repeat->metadata_id = event->metadata_id;
+	ret_repeat->payload_bytes = event->payload_bytes;
+	return rp_wire_event_find_any(*block, ret_repeat);
+}
 
-	if (rp_cursor_u8(&c, &flags) < 0 ||
-	    flags & (uint8_t)~(RP_EVENT_SORTED | RP_EVENT_SIZE | RP_EVENT_METADATA) ||
-	    (flags & RP_EVENT_METADATA && rp_cursor_varint32(&c, &metadata_id) < 0) ||
-	    !metadata_id || rp_cursor_varint(&c, &step) < 0 ||
-	    (flags & RP_EVENT_SIZE && rp_cursor_varint32(&c, &payload_bytes) < 0) ||
-	    rp_cursor_take(&c, payload_bytes, &payload) < 0)
-		return false;
-	event->sorted = flags & RP_EVENT_SORTED;
-	event->time += step;
+/* Take an event that rp_wire_event_find_repeat() has found. */
+static inline void rp_wire_event_take_repeat(struct rp_cursor *block, struct rp_wire_event *event,
+					     const struct rp_wire_repeat *repeat)
+{
+	event->sorted = repeat->flags & RP_EVENT_SORTED;
+	event->time += repeat->step;
 	event->sequence++;
-	event->metadata_id = metadata_id;
-	event->payload_bytes = payload_bytes;
-	*block = c;
-	*ret_payload = payload;
-	return true;
+	event->metadata_id = repeat->metadata_id;
+	event->payload_bytes = repeat->payload_bytes;
+	block->at = repeat->payload + repeat->payload_bytes;
 }
 
 /* Put a number, seven bits a byte, the lowest first. Return: where it ends. */

@@ -21,6 +21,7 @@ int rp_reader_fail(struct rp_reader *reader, int error, uint64_t offset, const c
 		snprintf(reader->message + used, sizeof(reader->message) - used,
 			 " at offset %" PRIu64, offset);
 	reader->error = error;
+	reader->sequence = NULL;
 	return error;
 }
 
@@ -316,28 +317,12 @@ static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *ty
 	ret = identify(reader, at, event);
 	if (ret < 0)
 		return ret;
+	/* Only compressed headers repeat others. */
+	if (!reader->layout.compressed || reader->is_plain)
+		reader->sequence = NULL;
 	event->frames = rp_point_index_find(&reader->frames, wire->stack, &frame_bytes);
 	event->frame_count = frame_bytes / reader->info.pointer_bytes;
 	return 1;
-}
-
-/*
- * Find the type of the next event of the block without taking the event. NULL: there is none, or
- * labels replace members of the type.
- */
-static struct rp_reader_type *next_type(const struct rp_reader *reader)
-{
-	struct rp_cursor c = reader->events;
-	uint32_t metadata_id;
-	uint8_t flags;
-
-	if (rp_cursor_u8(&c, &flags) < 0)
-		return NULL;
-	if (!(flags & RP_EVENT_METADATA))
-		return reader->returned.type;
-	if (reader->event.labels || rp_cursor_varint32(&c, &metadata_id) < 0)
-		return NULL;
-	return rp_type_table_find(&reader->types, metadata_id);
 }
 
 /*
@@ -348,29 +333,31 @@ static struct rp_reader_type *next_type(const struct rp_reader *reader)
  * `returned` which depend on them are therefore still right. No event was lost between two
  * successive numbers, and the thread was counted at its previous event.
  */
-static bool next_repeats(struct rp_reader *reader)
+static inline bool next_repeats(struct rp_reader *reader)
 {
 	struct rp_wire_event *wire = &reader->event;
 	struct rp_reader_event *event = &reader->returned;
-	struct rp_reader_type *type;
-	const uint8_t *payload;
+	struct rp_reader_type *type = event->type;
+	struct rp_wire_repeat repeat;
 
-	if (!reader->sequence || !reader->layout.compressed || reader->is_plain)
+	if (!reader->sequence || !rp_wire_event_find_repeat(&reader->events, wire, &repeat))
 		return false;
-	type = next_type(reader);
-	if (!type || !rp_wire_event_take_repeat(&reader->events, wire, &payload))
-		return false;
-	if (type != event->type) {
+	if (repeat.flags & RP_EVENT_METADATA) {
+		/* Labels may replace members of the type. */
+		type = wire->labels ? NULL : rp_type_table_find(&reader->types, repeat.metadata_id);
+		if (!type)
+			return false;
 		event->type = type;
 		event->keywords = type->keywords;
 		event->level = type->level;
 		event->opcode = type->opcode;
 		event->event_version = type->version;
 	}
+	rp_wire_event_take_repeat(&reader->events, wire, &repeat);
 	event->sequence = *reader->sequence = wire->sequence;
 	event->time_ns = relative_ns(&reader->info, wire->time);
-	event->payload = payload;
-	event->payload_bytes = wire->payload_bytes;
+	event->payload = repeat.payload;
+	event->payload_bytes = repeat.payload_bytes;
 	reader->lost_before = 0;
 	reader->stats.unordered += (int64_t)(wire->time - reader->last_time) < 0;
 	reader->last_time = wire->time;
@@ -422,6 +409,7 @@ static void end_block(struct rp_reader *reader)
 {
 	if (reader->layout.has_labels || rp_reader_end_events_v4(reader) == 0) {
 		reader->layout.start = NULL;
+		reader->sequence = NULL;
 		rp_reader_end_block(reader);
 	}
 }
@@ -443,12 +431,12 @@ static void take_block(struct rp_reader *reader)
 		rp_reader_end_block(reader);
 }
 
-static inline int next_of_stream(struct rp_reader *reader)
+/* It is not part of next_of_stream(), whose common path needs fewer registers then. */
+__attribute__((noinline))
+static int next_slow(struct rp_reader *reader)
 {
 	int ret;
 
-	if (reader->layout.start && !reader->error && next_repeats(reader))
-		return 1;
 	while (!reader->error && !reader->ended) {
 		rp_byte_source_mark(&reader->source);
 		if (reader->layout.start) {
@@ -469,14 +457,67 @@ static inline int next_of_stream(struct rp_reader *reader)
 	return reader->error;
 }
 
+static inline int next_of_stream(struct rp_reader *reader)
+{
+	return next_repeats(reader) ? 1 : next_slow(reader);
+}
+
+/* Return: the next event that is inside of the range. */
+static int next_of_range(struct rp_reader *reader)
+{
+	int ret;
+
+	do
+		ret = next_of_stream(reader);
+	while (ret == 1 && rp_reader_is_outside(reader));
+	return ret;
+}
+
 int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **ret_event)
 {
-	int ret = next_of_stream(reader);
-
-	while (ret == 1 && reader->has_range && rp_reader_is_outside(reader))
-		ret = next_of_stream(reader);
 	*ret_event = &reader->returned;
-	return ret;
+	return reader->has_range ? next_of_range(reader) : next_of_stream(reader);
+}
+
+/* Copy the members from `first` on and before the offset `end`. */
+#define COPY_MEMBERS(to, from, first, end) \
+	memcpy(&(to)->first, &(from)->first, (end) - offsetof(struct rp_reader_event, first))
+
+/*
+ * Return the next event if its header repeats the previous one, in a struct of the library's size.
+ *
+ * A load of several members that were just stored waits until the processor has written them all.
+ * The members that next_repeats() sets are therefore copied one by one, from registers.
+ */
+static inline bool copy_repeat(struct rp_reader *reader, struct rp_reader_event *ret_event)
+{
+	const struct rp_reader_event *event = &reader->returned;
+	struct rp_reader_event changed;
+
+	if (!next_repeats(reader))
+		return false;
+	changed.sequence = event->sequence;
+	changed.type = event->type;
+	changed.time_ns = event->time_ns;
+	changed.payload = event->payload;
+	changed.payload_bytes = event->payload_bytes;
+	changed.keywords = event->keywords;
+	changed.level = event->level;
+	changed.opcode = event->opcode;
+	changed.event_version = event->event_version;
+	ret_event->sequence = changed.sequence;
+	ret_event->type = changed.type;
+	ret_event->time_ns = changed.time_ns;
+	COPY_MEMBERS(ret_event, event, thread, offsetof(struct rp_reader_event, payload));
+	ret_event->payload = changed.payload;
+	ret_event->payload_bytes = changed.payload_bytes;
+	COPY_MEMBERS(ret_event, event, process, offsetof(struct rp_reader_event, keywords));
+	ret_event->keywords = changed.keywords;
+	ret_event->level = changed.level;
+	ret_event->opcode = changed.opcode;
+	ret_event->event_version = changed.event_version;
+	COPY_MEMBERS(ret_event, event, label_count, sizeof(*event));
+	return true;
 }
 
 int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
@@ -484,6 +525,9 @@ int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
 	const struct rp_reader_event *event;
 	int ret;
 
+	if (ret_event && ret_event->size == sizeof(*event) && !reader->has_range &&
+	    copy_repeat(reader, ret_event))
+		return 1;
 	if (!ret_event || !rp_sized_fits(ret_event, RP_READER_EVENT_SIZE_V1))
 		return -EINVAL;
 	ret = rp_reader_next_ref(reader, &event);

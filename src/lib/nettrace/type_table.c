@@ -44,7 +44,8 @@ static size_t slot_of(struct rp_reader_type **slots, size_t capacity, uint32_t m
 	return at;
 }
 
-struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table, uint32_t metadata_id)
+struct rp_reader_type *rp_type_table_find_high(const struct rp_type_table *table,
+					       uint32_t metadata_id)
 {
 	if (!table->capacity)
 		return NULL;
@@ -78,6 +79,8 @@ int rp_type_table_insert(struct rp_type_table *table, struct rp_reader_type *typ
 	if (rp_type_table_find(table, type->metadata_id))
 		return -EEXIST;
 	table->slots[slot_of(table->slots, table->capacity, type->metadata_id)] = type;
+	if (type->metadata_id < RP_TYPE_TABLE_LOW)
+		table->low[type->metadata_id] = type;
 	table->count++;
 	return 0;
 }
@@ -91,6 +94,8 @@ void rp_type_table_remove(struct rp_type_table *table, uint32_t metadata_id)
 		return;
 	at = slot_of(table->slots, table->capacity, metadata_id);
 	table->slots[at] = NULL;
+	if (metadata_id < RP_TYPE_TABLE_LOW)
+		table->low[metadata_id] = NULL;
 	table->count--;
 	while (table->slots[at = (at + 1) & (table->capacity - 1)]) {
 		struct rp_reader_type *type = table->slots[at];
@@ -104,6 +109,7 @@ void rp_type_table_clear(struct rp_type_table *table)
 {
 	if (table->slots)
 		memset(table->slots, 0, table->capacity * sizeof(*table->slots));
+	memset(table->low, 0, sizeof(table->low));
 	table->count = 0;
 }
 

@@ -11,7 +11,11 @@
 
 struct rp_arena_chunk;
 
+/* Writers number the types from 1, so most ids are below this. */
+#define RP_TYPE_TABLE_LOW 64u
+
 struct rp_type_table {
+	struct rp_reader_type *low[RP_TYPE_TABLE_LOW];	/* by metadata id; also in `slots` */
 	struct rp_reader_type **slots;	/* by metadata id, open addressing */
 	size_t capacity;
 	size_t count;
@@ -25,8 +29,16 @@ void *rp_type_table_alloc(struct rp_type_table *table, size_t size);
 /* Add a type that was allocated there. 0; -EEXIST: its id is taken; -ENOMEM. */
 int rp_type_table_insert(struct rp_type_table *table, struct rp_reader_type *type);
 
+struct rp_reader_type *rp_type_table_find_high(const struct rp_type_table *table,
+					       uint32_t metadata_id);
+
 /* Return: the type; NULL: no type has this id. */
-struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table, uint32_t metadata_id);
+static inline struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table,
+							uint32_t metadata_id)
+{
+	return metadata_id < RP_TYPE_TABLE_LOW ? table->low[metadata_id] :
+	       rp_type_table_find_high(table, metadata_id);
+}
 
 /* Make the id of a type free again, if there is such a type. The type stays valid. */
 void rp_type_table_remove(struct rp_type_table *table, uint32_t metadata_id);
