@@ -312,25 +312,41 @@ class Merge(ToolTest):
         self.assertIn(4, [number_of(event) for event in merged.events
                           if event["name"] == "Order"])
 
-    def test_a_damaged_trace_gives_its_events_before_the_first_damage(self):
-        """Unless `convert` made an undamaged trace of it, which has the events after the damage."""
-        machine = Machine("web1", "boot-1", 5000 * SECOND).clock(0, UTC).order(SECOND, 1)
-        begin = len(machine.trace.bytes)
-        machine.order(2 * SECOND, 3)
-        machine.trace.bytes[begin + 4:] = b"\xff" * (len(machine.trace.bytes) - begin - 4)
-        data = machine.order(3 * SECOND, 5).clock(60 * SECOND, UTC + 60 * SECOND).end()
-        merged = self.merge(data, two().end(), status=1)
-        self.assertRegex(self.messages, r"0\.nettrace: the trace is damaged: .* at offset \d+; the "
-                                        r"merged trace has the events before that")
+    def check_damage(self, first, damaged, offset, wanted):
+        """Damage a block of the second trace. `wanted`: the orders that the merged trace has."""
+        data = bytearray(damaged)
+        data[offset:offset + 24] = b"\xff" * 24
+        merged = self.merge(first, data, status=1)
+        self.assertEqual([number_of(event) for event in merged.events
+                          if event["name"] in ("Order", "OrderPlaced")], wanted)
         self.assertTrue(merged.ended)
+        self.assertIn("1.nettrace: the trace is damaged at offset", self.messages)
+        self.assertIn("the merged trace has the other events", self.messages)
 
-        def orders():
-            return sorted(number_of(event) for event in merged.events if event["name"] == "Order")
+    def test_a_damaged_trace_of_a_machine_gives_the_events_after_the_damage(self):
+        machine = Machine("web2", "boot-2", 90000 * SECOND).clock(0, UTC + SECOND)
+        for number in range(10, 30):
+            if number == 15:
+                offset = len(machine.trace.bytes) + 12
+            machine.order(number * SECOND, number)
+        wanted = [1, 3] + [number for number in range(10, 30) if number != 15]
+        self.check_damage(one().end(), machine.end(), offset, wanted)
 
-        self.assertEqual(orders(), [1, 2, 4])
-        self.run_tool("convert", "0.nettrace", "-o", "converted", status=1)
-        merged = self.merge(self.read("converted"), two().end())
-        self.assertEqual(orders(), [1, 2, 4, 5])
+    def test_a_damaged_trace_of_a_process_gives_the_events_after_the_damage(self):
+        def orders(pid, numbers):
+            trace = nettrace.Trace(pid=pid, start_ticks=7 * SECOND)
+            trace.define(1, "Shop", "OrderPlaced", 5, [("id", nettrace.U32)])
+            for number in numbers:
+                if number == 15:
+                    offsets.append(len(trace.bytes) + 80)
+                trace.events(1, [struct.pack("<I", number)], ns=number * 1_000_000)
+                trace.point({7: trace.sequence[7]}, ns=number * 1_000_000)
+            return trace.end()
+
+        offsets = []
+        damaged = orders(11, range(10, 30))
+        self.check_damage(orders(10, [1, 2]), damaged, offsets[0],
+                          [1, 2] + [number for number in range(10, 30) if number != 15])
 
     def test_ctrl_c_stops_and_leaves_no_file_before_the_first_event(self):
         os.mkfifo(self.path("slow"))

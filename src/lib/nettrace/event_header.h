@@ -44,7 +44,7 @@ int rp_wire_block_header(struct rp_cursor *block, struct rp_wire_layout *layout)
 int rp_wire_event_take(struct rp_cursor *block, const struct rp_wire_layout *layout,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
 
-/* What an event changes of the previous one; see rp_wire_event_find_repeat(). */
+/* The parts of a header that repeats the previous one; see rp_wire_event_find_repeat(). */
 struct rp_wire_repeat {
 	const uint8_t *payload;
 	uint64_t step;			/* of the time */

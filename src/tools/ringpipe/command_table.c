@@ -325,9 +325,9 @@ const struct rp_tool_command rp_commands[] = {
 			 "command prints how well. Names of processes then end in @HOST, and the\n"
 			 "ids of the processes and threads of each further machine are higher by\n"
 			 "67,108,864.\n"
-			 "If a FILE is damaged or stops before its end, its first events are\n"
-			 "merged, and the status is 1. -o - is standard output; a name that ends\n"
-			 "in .zst is compressed.\n",
+			 "If a FILE is damaged or stops before its end, what can be read of it is\n"
+			 "merged, also after the damage, and the status is 1. -o - is standard\n"
+			 "output; a name that ends in .zst is compressed.\n",
 		.examples = "merge web1.nettrace web2.nettrace -o site.nettrace\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_QUIET | RP_OPTION_HELP,
 		.operands_min = 2,

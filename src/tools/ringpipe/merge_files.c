@@ -41,6 +41,7 @@ struct merged_file {
 	struct rp_input input;		/* of the second reading */
 	int spool_fd;			/* the converted trace; or -1 */
 	int error;			/* that ended the first reading, or 0 */
+	bool is_damaged;		/* or it stops before its end */
 	size_t machine;
 	const struct rp_trace_scan *clock;	/* the part that has the machine's clock */
 	char *host;			/* for names of processes; or NULL */
@@ -107,7 +108,7 @@ static int convert_part(struct merged_file *part, struct rp_reader *reader)
 			      strerror(-spool.fd));
 		return spool.fd;
 	}
-	/* A damaged trace ends at the damage, which the scan has seen. */
+	/* The scan has seen the damage, if there is any. */
 	(void)rp_trace_convert(reader, &plan, &result, &output_error);
 	if (output_error)
 		rp_tool_error("cannot write %s: %s", part->merge->output.output.path,
@@ -123,7 +124,7 @@ static int scan_part(struct merged_file *part)
 	struct rp_input input;
 	char buffer[512];
 	const char *said;
-	int ret = rp_input_open_undamaged(&input, part->path, merge->signal_fd, &reader);
+	int ret = rp_input_open(&input, part->path, merge->signal_fd, &reader);
 
 	merge->is_stopped |= ret == -ECANCELED;
 	if (ret < 0)
@@ -137,6 +138,7 @@ static int scan_part(struct merged_file *part)
 		if (part->error == -ENOMEM)
 			ret = -ENOMEM;
 		said = rp_input_explain(reader, part->error, buffer, sizeof(buffer));
+		part->is_damaged = said;
 		if (said && part->error != -ECANCELED)
 			rp_tool_error("%s: %s; the merged trace has %s", part->path, said,
 				      rp_input_given(reader));
@@ -156,7 +158,7 @@ static int prepare_part(struct merged_file *part)
 	if (!part->scan.has_types &&
 	    (part->scan.info.version != 4 || !part->scan.has_processes))
 		return rp_input_open_bytes(&part->input, part->path, part->merge->signal_fd);
-	ret = rp_input_open_undamaged(&input, part->path, part->merge->signal_fd, &reader);
+	ret = rp_input_open(&input, part->path, part->merge->signal_fd, &reader);
 	if (ret < 0)
 		return ret;
 	ret = convert_part(part, reader);
@@ -208,7 +210,7 @@ static int describe_part(struct merged_file *part)
 			return -ENOMEM;
 	}
 	*source = (struct rp_trace_merge_source){
-		.fd = part->spool_fd, .is_complete = true, .path = part->path,
+		.fd = part->spool_fd, .is_complete = true, .resumes = true, .path = part->path,
 		.host = part->host, .id_step = step, .clock = part->clock->clock,
 		.trace_clock = part->machine ? &part->merge->parts[0].clock->clock : NULL,
 		.read = part->spool_fd < 0 ? read_part : NULL, .data = part,
@@ -329,7 +331,7 @@ static int finish(struct merge *merge, int error)
 		return RP_EXIT_FAILURE;
 	}
 	for (size_t i = 0; i < merge->count; i++)
-		if (merge->parts[i].error)
+		if (merge->parts[i].is_damaged)
 			status = RP_EXIT_FAILURE;
 	if (merge->is_stopped) {
 		rp_tool_error("stopped; %s has the events up to then", path);

@@ -187,6 +187,7 @@ static int finish_strand(struct rp_trace_merge *merge, struct rp_merge_strand *s
 /* Read the strand's next event, if it is there. 0; -ENOMEM. */
 static int step(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	int read, ret;
 
 	strand->reader->is_growing = !strand->source->is_complete;
@@ -200,7 +201,8 @@ static int step(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 						(uint64_t)strand->event.time_ns);
 		return 0;
 	}
-	strand->source->whole = read == 0;
+	rp_reader_get_stats(strand->reader, &stats);
+	strand->source->whole = read == 0 && !stats.damaged_ranges;
 	return strand->source->is_complete ? finish_strand(merge, strand) : 0;
 }
 
@@ -230,6 +232,8 @@ static bool open_strand(struct rp_merge_strand *strand)
 		strand->reader = NULL;
 		return false;
 	}
+	if (strand->source->resumes)
+		(void)rp_reader_resume_after_damage(strand->reader);
 	rp_reader_get_info(strand->reader, &strand->info);
 	strand->start_ns = strand->info.ticks_per_second == 1000000000 ? strand->info.start_ticks :
 			   (uint64_t)((__int128)strand->info.start_ticks * 1000000000 /

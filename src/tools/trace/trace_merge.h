@@ -50,6 +50,7 @@ struct rp_trace_merge_source {
 	bool replaces;			/* by execve(2) the program of an earlier source */
 	bool exited;			/* it has ended, and no program replaced this one */
 	bool is_complete;		/* no more is written into the file */
+	bool resumes;			/* of a complete source: continue after damage */
 	bool states_progress;		/* no earlier event follows a sequence point */
 	struct rp_machine_clock clock;	/* of the source, if it has another one than the trace */
 	const struct rp_machine_clock *trace_clock;	/* NULL: the source has the trace's clock */
@@ -65,10 +66,11 @@ struct rp_trace_merge_source {
 
 /*
  * Merges traces, also while they are written. The merged trace has the events of each source up to
- * its end, or up to the place where the source is cut or damaged: each event once, with its stack,
- * activity, labels and thread name unchanged, and in the order of time. Payloads are unchanged,
- * too, except that those of recordings that are merged as a whole may get other ids, names and
- * times. A late event gets the time of the last event before it. The losses are summed.
+ * its end, or up to the place where the source is cut, or damaged without `resumes`: each event
+ * once, with its stack, activity, labels and thread name unchanged, and in the order of time.
+ * Payloads are unchanged, too, except that those of recordings that are merged as a whole may get
+ * other ids, names and times. A late event gets the time of the last event before it. The losses
+ * are summed.
  */
 struct rp_trace_merge;
 
