@@ -9,12 +9,14 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -292,6 +294,81 @@ static void heap_samples(void)
 	}
 }
 
+/* Calls before any constructor, also before that of libringpipe-inbox. */
+
+static void *early_block;
+static int early_sum;
+
+static void *early_thread(void *data)
+{
+	return data;
+}
+
+static void call_early(int argc, char **argv, char **environment)
+{
+	pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+	pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_cond_t signalled = PTHREAD_COND_INITIALIZER;
+	pthread_t thread;
+
+	(void)argc;
+	(void)argv;
+	(void)environment;
+	early_block = realloc(malloc(10), 1000);
+	free(calloc(10, 10));
+	early_sum += pthread_mutex_lock(&own) + pthread_mutex_unlock(&own);
+	early_sum += pthread_rwlock_rdlock(&shared) + pthread_rwlock_unlock(&shared);
+	early_sum += pthread_cond_signal(&signalled);
+	early_sum += pthread_create(&thread, NULL, early_thread, NULL);
+	early_sum += pthread_join(thread, NULL);
+	early_sum += signal(SIGUSR1, SIG_IGN) == SIG_ERR;
+}
+
+__attribute__((section(".preinit_array"), used))
+static void (*const early)(int, char **, char **) = call_early;
+
+static void early_calls(void)
+{
+	CHECK(early_block && early_sum == 0);
+	free(early_block);
+}
+
+/* Memory that ends: the functions fail as without the wrappers, and the program continues. */
+
+#define LIMIT_BYTES (256u << 20)
+#define STEP_BYTES (1u << 20)
+
+static void no_memory(void)
+{
+	struct rlimit limit = { LIMIT_BYTES, LIMIT_BYTES };
+	void *first = NULL, **block;
+	int failed = 0;
+
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	for (size_t size = STEP_BYTES; size >= 16; size /= 2) {
+		while ((block = malloc(size))) {
+			*block = first;
+			first = block;
+		}
+		CHECK(errno == ENOMEM);
+	}
+	for (int i = 0; i < 100; i++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, early_thread, NULL) == 0)
+			CHECK(pthread_join(thread, NULL) == 0);
+		else
+			failed++;
+		CHECK(!realloc(first, STEP_BYTES) && errno == ENOMEM);
+		CHECK(posix_memalign((void **)&block, 64, STEP_BYTES) == ENOMEM);
+	}
+	for (; first; first = block) {
+		block = *(void **)first;
+		free(first);
+	}
+	printf("failed %d\n", failed);
+}
+
 static const struct part {
 	const char *name;
 	void (*run)(void);
@@ -300,6 +377,8 @@ static const struct part {
 	{ "locks", locks },
 	{ "heap-functions", heap_functions },
 	{ "heap-samples", heap_samples },
+	{ "early-calls", early_calls },
+	{ "no-memory", no_memory },
 };
 
 int main(int argc, char **argv)

@@ -119,6 +119,19 @@ class Heap(InboxTest):
                           if event["name"] == "allocated"}, {512 * 1024})
 
 
+class Limits(InboxTest):
+    ALL = "ringpipe-heap::4:SampleBytes=1,ringpipe-locks,ringpipe-threads,ringpipe-signals"
+
+    def test_calls_before_all_constructors_work(self):
+        for providers in "", self.ALL:
+            self.run_part("early-calls", providers)
+
+    def test_a_program_without_memory_gets_the_same_errors(self):
+        for providers in "", self.ALL.replace("=1,", "=65536,"):
+            (_, failed), = self.run_part("no-memory", providers, RINGPIPE_BUFFER_MB="1")[0]
+            self.assertLessEqual(int(failed), 100)
+
+
 class Off(InboxTest):
     def test_without_a_session_the_program_has_no_events_and_ends_as_before(self):
         lines, events = self.run_part("threads", "")
