@@ -152,6 +152,27 @@ shared_library_is_used()
 	ldd "$work/$1" | grep "libringpipe.so.1 => $root"
 }
 
+# A program that knows nothing of ringpipe has the in-box providers, linked or preloaded.
+inbox_is_used()
+{
+	local flags command trace=$work/inbox.nettrace
+	flags=$(env -u LD_LIBRARY_PATH PKG_CONFIG_SYSROOT_DIR="$root" pkg-config --libs \
+		ringpipe-inbox) || return
+	cat >"$work/plain.c" <<-END
+	#include <stdlib.h>
+	int main(void) { void *volatile block = malloc(100); free(block); return 0; }
+	END
+	# shellcheck disable=SC2086
+	"$cc" -Wl,--as-needed "$work/plain.c" -o "$work/linked" $flags &&
+		"$cc" "$work/plain.c" -o "$work/plain" || return
+	for command in "$work/linked" "ringpipe inbox -- $work/plain"; do
+		rm -f "$trace"
+		# shellcheck disable=SC2086
+		RINGPIPE_CONFIG=ringpipe-heap::4:SampleBytes=1 RINGPIPE_OUTPUT=$trace $command &&
+			ringpipe report "$trace" heap --format csv || return
+	done
+}
+
 shared_library_is_not_needed()
 {
 	! readelf -d "$work/$1" | grep -i NEEDED
@@ -190,6 +211,7 @@ done
 check "the shared library is the installed one" shared_library_is_used shared-c
 if [[ $sanitizers == none ]]; then
 	check "the static program needs no library" shared_library_is_not_needed static-c
+	check "a program has the in-box providers, linked or preloaded" inbox_is_used
 	check "a plugin with the static library links with -z defs (C)" build_plugin "$cc" c
 	check "a plugin with the static library links with -z defs (C++)" build_plugin "$cxx" cpp
 else
