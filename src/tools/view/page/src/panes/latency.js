@@ -8,6 +8,9 @@ import { onChange, spanId, state, update } from '../state.js';
 import { FONT } from '../timeline/draw.js';
 import { Pane, scope, table, threads } from './pane.js';
 
+// The margins of the plot: space for a number of seven digits, and for half a mark.
+const LEFT = 60;
+const RIGHT = 16;
 const MARKS = [['p50_ns', 'p50'], ['p99_ns', 'p99'], ['p99_9_ns', 'p99.9']];
 
 /** Selects a span in the timeline. */
@@ -134,8 +137,8 @@ export class LatencyPane extends Pane {
     const bins = span.histogram;
     const low = Math.log(Math.max(1, bins[0][0]));
     const high = Math.log(Math.max(2, bins[bins.length - 1][1]));
-    const x = (ns) => 40 + ((Math.log(Math.max(1, ns)) - low) / Math.max(1e-9, high - low)) *
-      (across - 56);
+    const x = (ns) => LEFT + ((Math.log(Math.max(1, ns)) - low) / Math.max(1e-9, high - low)) *
+      (across - LEFT - RIGHT);
     return { low, high, x };
   }
 
@@ -164,13 +167,13 @@ export class LatencyPane extends Pane {
       context.fillRect(x(from), y(value), Math.max(1, x(to) - x(from) - 1), floor - y(value));
     }
     context.fillStyle = palette.line;
-    context.fillRect(40, floor, across - 56, 1);
+    context.fillRect(LEFT, floor, across - LEFT - RIGHT, 1);
     context.fillStyle = palette.dim;
     let last = -100;
     for (let power = 0; power < 13; power++) {
       for (const digit of [1, 2, 5]) {
         const at = x(digit * 10 ** power);
-        if (at >= 40 && at <= across - 16 && at - last > 56) {
+        if (at >= LEFT && at <= across - RIGHT && at - last > 56) {
           context.fillRect(at, floor, 1, 4);
           const text = format.duration(digit * 10 ** power).replace(/\.0+ /, ' ');
           context.fillText(text, Math.min(at - 12, across - context.measureText(text).width - 2),
