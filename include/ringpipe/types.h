@@ -39,8 +39,8 @@
  *
  * These never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration, rp_counter_tag,
  * rp_activity, rp_span, rp_span_scope, rp_fields, rp_batch_event, rp_process_attribute,
- * rp_reader_field, rp_reader_type, rp_reader_label, rp_component_words and rp_component_payload, and
- * of the structs that declarations create, rp_event, rp_counter and rp_key. A struct
+ * rp_reader_field, rp_reader_type, rp_reader_label, rp_component_words and rp_component_payload,
+ * and of the structs that declarations create, rp_event, rp_counter and rp_key. A struct
  * rp_component_state is not passed between objects.
  */
 #ifdef __cplusplus

@@ -140,7 +140,7 @@ static void put_attribute(struct rp_outbuf *out, unsigned int field,
 	put_text(out, TEXT_VALUE, row->value);
 }
 
-/* What a profiler needs to know of the contexts of threads: they have no further attributes. */
+/* State that the contexts of threads have version 1 and no attributes of their own. */
 static void put_thread_context(struct rp_outbuf *out)
 {
 	static const struct rp_process_attribute schema = { "threadlocal.schema_version",
