@@ -126,6 +126,8 @@ class Rules(unittest.TestCase):
         trace.put(1, stack=1).put(1, stack=3).point([(0, 2)], 2000).stacks(1, STACKS)
         trace.put(1, stack=1)
         self.assertEqual(self.has_stacks(trace), [False, False, True])
+        # The two blocks follow each other.
+        self.assertEqual(self.count, 1)
 
     def test_damaged_blocks_in_succession_are_one_range(self):
         trace = Trace().put(2)
