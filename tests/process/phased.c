@@ -10,6 +10,7 @@
  *	prepare [SIZE WHAT]	call rp_prepare() for everything, or with these options
  *	snapshot	take a snapshot of a flight recorder
  *	flush		flush all sessions
+ *	context		publish the context of the process
  *	stop		stop the session
  *	move USER PATH	change the root directory and the user
  *	allow N,…	allow only these system calls from now on
@@ -376,6 +377,8 @@ static int obey(const char *line)
 		return move(line + 5);
 	if (strcmp(line, "tracers") == 0)
 		return rp_tracers_watch(10);
+	if (strcmp(line, "context") == 0)
+		return rp_process_context_publish(NULL);
 	if (strcmp(line, "stop") == 0)
 		return stop();
 	return -ENOTSUP;

@@ -234,6 +234,7 @@ OPTIONS = {
     "listeners": (None, {}, option("start pull", "work", "stop", "start push", "work", "stop"),
                   OPTION),
     "`rp_tracers_watch()`": (None, {}, option("tracers"), OPTION),
+    "`rp_process_context_publish()`": (None, {}, option("context"), OPTION),
     "static keys": ("keyed", {"RINGPIPE_STATIC_KEYS": "1"}, keyed, OPTION),
     PORT: (None, {}, client("list {pid}"), OPTION),
     "… `collect`": (None, {}, client("collect -p {pid} -d 1 -o collected.nettrace"), OPTION),
