@@ -367,7 +367,8 @@ class Convert(ToolTest):
             self.assertGreater(os.stat(self.path("to.nettrace")).st_size, megabytes * 1_000_000)
             peaks.append(usage.ru_maxrss)
             trace = v6.Trace().threads({"index": 1, "thread": 5}).define(1, "Shop", "Blob", 5)
-        self.assertLess(peaks[1], peaks[0] + 4096)
+        # A sanitizer keeps some memory of its own, but less than the 56 MB more of the trace.
+        self.assertLess(peaks[1], peaks[0] + 16384)
 
     @unittest.skipUnless(RECORDINGS, "RINGPIPE_TEST_DATA has no recordings")
     def test_recordings_of_dotnet(self):
