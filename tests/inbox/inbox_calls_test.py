@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """In-box events of a program in C++: exceptions, operator new, signals, libraries, processes, logs.
 
-Environment: CALLS, the program inbox_calls; the others as in inbox.py.
+Environment: CALLS and EDGES, the programs inbox_calls and inbox_edges; the others as in inbox.py.
 """
 import errno
 import os
@@ -12,6 +12,7 @@ import unittest
 from inbox import INBOX, InboxTest, named
 
 CALLS = os.environ["CALLS"]
+EDGES = os.environ["EDGES"]
 ENGINE = os.path.join(os.path.dirname(INBOX), "libringpipe.so.1")  # a library to load
 
 
@@ -63,7 +64,7 @@ class Calls(InboxTest):
         self.assertEqual(names[:3], [("loaded", path, int(handle, 16)),
                                      ("unloaded", None, int(handle, 16)),
                                      ("loaded", "/nonexistent/library.so", 0)])
-        self.assertEqual([name[1] for name in names[3:]], ["libm.so.6"])
+        self.assertEqual(names[3:], [("requested", "libm.so.6", None)])
 
     def test_forks_and_programs_are_reported_before_they_end_the_trace(self):
         lines, events = self.run_calls("processes", "ringpipe-process")
@@ -76,6 +77,23 @@ class Calls(InboxTest):
                           ("spawned", "/nonexistent", 0, errno.ENOENT),
                           ("executing", "/nonexistent", None, None),
                           ("executing", "true", None, None)])
+
+
+class Edges(InboxTest):
+    def test_a_thread_may_free_the_memory_of_its_id(self):
+        lines, events = self.run_inbox([EDGES, "detached"], "ringpipe-threads")
+        self.assertEqual(lines, ["ok"])
+        self.assertEqual(len(named(events, "ringpipe-threads", "created")), 2000)
+
+    def test_handlers_of_both_kinds_replace_each_other_while_signals_arrive(self):
+        lines, _ = self.run_inbox([EDGES, "kinds"], "ringpipe-signals:0:1")
+        self.assertEqual(lines, ["ok"])
+
+    def test_a_child_of_vfork_changes_nothing_and_writes_nothing(self):
+        lines, events = self.run_inbox([EDGES, "vfork"], "ringpipe-signals,ringpipe-threads")
+        self.assertEqual(lines, ["ok"])
+        self.assertEqual(len(named(events, "ringpipe-signals", "delivered")), 1)
+        self.assertEqual(named(events, "ringpipe-threads", "named"), [])
 
 
 if __name__ == "__main__":

@@ -18,11 +18,13 @@ static struct {
 
 void rp_inbox_conditions_init(void)
 {
-	next.timedwait = rp_inbox_next("pthread_cond_timedwait");
+	static const char version[] = "GLIBC_2.3.2";
+
+	next.timedwait = rp_inbox_next_version("pthread_cond_timedwait", version);
 	next.clockwait = rp_inbox_find_next("pthread_cond_clockwait");
-	next.signal = rp_inbox_next("pthread_cond_signal");
-	next.broadcast = rp_inbox_next("pthread_cond_broadcast");
-	next.wait = rp_inbox_next("pthread_cond_wait");
+	next.signal = rp_inbox_next_version("pthread_cond_signal", version);
+	next.broadcast = rp_inbox_next_version("pthread_cond_broadcast", version);
+	next.wait = rp_inbox_next_version("pthread_cond_wait", version);
 }
 
 static int wait_next(pthread_cond_t *condition, pthread_mutex_t *mutex,

@@ -53,7 +53,9 @@ INBOX_EXPORT void __cxa_throw(void *object, void *type, void (*destroy)(void *))
 	}
 	if (!next)
 		next = find_in_scope_of(__builtin_return_address(0));
-	inbox_exceptions_thrown(*info->name == '*' ? info->name + 1 : info->name, object);
+	if (inbox_exceptions_thrown_enabled() && !rp_inbox_is_vfork_child())
+		inbox_exceptions_thrown(*info->name == '*' ? info->name + 1 : info->name,
+					object);
 	errno = saved_errno;
 	if (next)
 		next(object, type, destroy);

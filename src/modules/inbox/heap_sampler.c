@@ -159,10 +159,16 @@ void *rp_inbox_heap_allocated(void *block, size_t size)
 	struct inbox_heap_thread *thread = &rp_inbox_heap_thread;
 	const int saved_errno = errno;
 
+	/* A failed call allocated nothing, and its size may be larger than any memory. */
+	if (!block) {
+		rp_inbox_heap_add(&thread->bytes, -(uint64_t)size);
+		rp_inbox_heap_add(&thread->calls, UINT64_MAX);
+		return NULL;
+	}
 	if (rp_inbox_thread.is_busy)
 		return block;
 	rp_inbox_thread.is_busy = true;
-	if (enter(thread, size) && block)
+	if (enter(thread, size))
 		sample(thread, block, size);
 	rp_inbox_thread.is_busy = false;
 	errno = saved_errno;
@@ -179,7 +185,7 @@ void rp_inbox_heap_freed(const void *block, uint64_t id)
 
 void rp_inbox_heap_restore(const void *block, uint64_t id)
 {
-	(void)rp_inbox_heap_insert(block, id, id);
+	(void)rp_inbox_heap_insert(block, id, __atomic_load_n(&first_id, __ATOMIC_RELAXED));
 }
 
 static void add_thread(struct heap_totals *totals, const struct inbox_heap_thread *thread)

@@ -71,10 +71,12 @@ static inline bool rp_inbox_heap_is_slow(const struct inbox_heap_thread *thread)
 static inline bool rp_inbox_heap_count(size_t size)
 {
 	struct inbox_heap_thread *thread = &rp_inbox_heap_thread;
+	uint64_t bytes;
+	const bool is_impossible = __builtin_add_overflow(thread->bytes, size, &bytes);
 
 	rp_inbox_heap_add(&thread->calls, 1);
-	rp_inbox_heap_add(&thread->bytes, size);
-	return INBOX_UNLIKELY(thread->bytes >= thread->next_sample ||
+	__atomic_store_n(&thread->bytes, bytes, __ATOMIC_RELAXED);
+	return INBOX_UNLIKELY(is_impossible || bytes >= thread->next_sample ||
 			      rp_inbox_heap_is_slow(thread));
 }
 

@@ -45,6 +45,13 @@ uint64_t rp_inbox_now_ns(void);
  */
 void *rp_inbox_next(const char *name);
 
+/*
+ * As rp_inbox_next(), for a function whose symbol has an older version in libc, too. RTLD_NEXT of
+ * glibc before 2.36 gives the oldest version. @version: the newest; on processors without older
+ * ones it may not exist.
+ */
+void *rp_inbox_next_version(const char *name, const char *version);
+
 /* As rp_inbox_next(). Return: NULL if there is no definition. */
 void *rp_inbox_find_next(const char *name);
 
@@ -55,6 +62,12 @@ void *rp_inbox_find_next(const char *name);
  * library is loaded.
  */
 bool rp_inbox_is_engine(const void *caller);
+
+/*
+ * Return: whether the caller is a child of vfork(2). It shares the memory of its parent, so it must
+ * not write events or change what the wrappers store.
+ */
+bool rp_inbox_is_vfork_child(void);
 
 /* Register fork handlers, callbacks and counters of each file, when the library is loaded. */
 void rp_inbox_threads_init(void);

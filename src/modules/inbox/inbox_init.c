@@ -13,6 +13,7 @@
 
 __thread struct inbox_thread rp_inbox_thread;
 
+static pid_t own_id;			/* of the process; 0 before the constructor */
 static uintptr_t engine_low, engine_high;	/* addresses of libringpipe */
 
 pid_t rp_inbox_thread_id(void)
@@ -42,6 +43,18 @@ void *rp_inbox_next(const char *name)
 	if (!next)
 		abort();
 	return next;
+}
+
+void *rp_inbox_next_version(const char *name, const char *version)
+{
+	void *next = dlvsym(RTLD_NEXT, name, version);
+
+	return next ? next : rp_inbox_next(name);
+}
+
+bool rp_inbox_is_vfork_child(void)
+{
+	return own_id && (pid_t)syscall(SYS_getpid) != own_id;
 }
 
 static int find_engine(struct dl_phdr_info *info, size_t size, void *data)
@@ -74,15 +87,17 @@ bool rp_inbox_is_engine(const void *caller)
 	return (uintptr_t)caller >= engine_low && (uintptr_t)caller < engine_high;
 }
 
-static void forget_thread_id(void)
+static void be_child(void)
 {
 	rp_inbox_thread.id = 0;
+	own_id = getpid();
 }
 
 __attribute__((constructor)) static void init(void)
 {
 	(void)rp_inbox_is_engine(NULL);
-	pthread_atfork(NULL, NULL, forget_thread_id);
+	own_id = getpid();
+	pthread_atfork(NULL, NULL, be_child);
 	rp_inbox_threads_init();
 	rp_inbox_mutexes_init();
 	rp_inbox_rwlocks_init();

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Libraries that the program loads and unloads. dlopen(3) searches a library on the paths of the
- * object that calls it. If that object has such paths and the name has no slash, the wrapper
- * reports the request and jumps to dlopen(3), which then sees the right caller; the event has no
- * result.
+ * Libraries that the program loads and unloads. If the name has no slash, dlopen(3) searches the
+ * library on the paths of the object that calls it, and of those that loaded this object. The
+ * wrapper then reports the request and jumps to dlopen(3), which sees the right caller; the event
+ * has no result. Likewise for $ORIGIN in a name.
  */
 #include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
 #include <ringpipe/event.h>
@@ -28,24 +27,11 @@ void rp_inbox_loader_init(void)
 	next_dlopen = rp_inbox_next("dlopen");
 }
 
-static bool has_own_paths(const void *caller)
-{
-	struct link_map *map = NULL;
-	Dl_info info;
-
-	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
-		return true;
-	for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-		if (entry->d_tag == DT_RUNPATH || entry->d_tag == DT_RPATH)
-			return true;
-	}
-	return false;
-}
-
 /* Events for what the program loads; ringpipe loads its modules too. */
 static bool is_wanted(const char *file, const void *caller)
 {
-	return file && !rp_inbox_thread.is_of_engine && !rp_inbox_is_engine(caller);
+	return file && !rp_inbox_thread.is_of_engine && !rp_inbox_is_engine(caller) &&
+	       !rp_inbox_is_vfork_child();
 }
 
 static void *load_with_event(const char *file, int flags)
@@ -66,7 +52,7 @@ INBOX_EXPORT void *dlopen(const char *file, int flags)
 		rp_inbox_loader_init();
 	if ((inbox_loader_loaded_enabled() || inbox_loader_requested_enabled()) &&
 	    is_wanted(file, caller)) {
-		if (strchr(file, '/') ? !strchr(file, '$') : !has_own_paths(caller))
+		if (strchr(file, '/') && !strchr(file, '$'))
 			return load_with_event(file, flags);
 		inbox_loader_requested(file);
 	}

@@ -30,11 +30,19 @@ struct inbox_deadline {
 	clockid_t clock;
 };
 
+/* Return: whether libc accepts the deadline. The functions that only try do not check it. */
+static inline bool rp_inbox_is_valid(const struct inbox_deadline *deadline)
+{
+	return deadline->time->tv_nsec >= 0 && deadline->time->tv_nsec < 1000000000 &&
+	       (!deadline->has_clock || deadline->clock == CLOCK_REALTIME ||
+		deadline->clock == CLOCK_MONOTONIC);
+}
+
 /* Return: whether the thread's waits are those of the program. */
 static inline bool rp_inbox_is_program(const void *caller)
 {
 	return !rp_inbox_thread.is_of_engine && !rp_inbox_thread.is_busy &&
-	       !rp_inbox_is_engine(caller);
+	       !rp_inbox_is_engine(caller) && !rp_inbox_is_vfork_child();
 }
 
 #endif

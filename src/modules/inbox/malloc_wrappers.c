@@ -65,7 +65,7 @@ static __attribute__((noinline)) void *malloc_with_event(size_t size)
 
 static __attribute__((noinline, cold)) void *malloc_first(size_t size)
 {
-	return is_ready_slow() ? malloc(size) : NULL;
+	return is_ready_slow() ? next.malloc(size) : NULL;
 }
 
 INBOX_EXPORT void *malloc(size_t size)

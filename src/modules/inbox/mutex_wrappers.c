@@ -97,7 +97,7 @@ static int lock_until(pthread_mutex_t *mutex, const struct inbox_deadline *deadl
 
 	if (INBOX_UNLIKELY(!next.lock))
 		rp_inbox_mutexes_init();
-	if (!inbox_locks_mutex_contended_enabled())
+	if (!inbox_locks_mutex_contended_enabled() || !rp_inbox_is_valid(deadline))
 		return lock_next(mutex, deadline);
 	return lock_without_wait(mutex, &result) ? result : wait_for(mutex, deadline, caller);
 }

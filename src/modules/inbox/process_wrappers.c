@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Processes: forks, and programs that the process executes. A child of vfork(2) shares the memory
- * of its parent and must not write events, so the wrappers compare the process id.
- */
+/* Processes: forks, and programs that the process executes. */
 #include <errno.h>
-#include <pthread.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <ringpipe/event.h>
@@ -36,35 +31,26 @@ static struct {
 	spawn_function *spawn, *spawnp;
 } next;
 
-static pid_t own_id;
-
-static void set_own_id(void)
-{
-	own_id = getpid();
-}
-
 static void find_next(void)
 {
 	next.execve = rp_inbox_next("execve");
 	next.execv = rp_inbox_next("execv");
 	next.execvp = rp_inbox_next("execvp");
 	next.execvpe = rp_inbox_next("execvpe");
-	next.spawn = rp_inbox_next("posix_spawn");
-	next.spawnp = rp_inbox_next("posix_spawnp");
+	next.spawn = rp_inbox_next_version("posix_spawn", "GLIBC_2.15");
+	next.spawnp = rp_inbox_next_version("posix_spawnp", "GLIBC_2.15");
 	next.fork = rp_inbox_next("fork");
 }
 
 void rp_inbox_process_init(void)
 {
 	find_next();
-	set_own_id();
-	pthread_atfork(NULL, NULL, set_own_id);
 }
 
 static bool may_write(const void *caller)
 {
 	return !rp_inbox_thread.is_of_engine && !rp_inbox_is_engine(caller) &&
-	       (pid_t)syscall(SYS_getpid) == own_id;
+	       !rp_inbox_is_vfork_child();
 }
 
 INBOX_EXPORT pid_t fork(void)

@@ -105,7 +105,7 @@ static int lock_until(pthread_rwlock_t *rwlock, bool is_write,
 
 	if (INBOX_UNLIKELY(!next[is_write].lock))
 		rp_inbox_rwlocks_init();
-	if (!inbox_locks_rwlock_contended_enabled())
+	if (!inbox_locks_rwlock_contended_enabled() || !rp_inbox_is_valid(deadline))
 		return lock_next(rwlock, is_write, deadline);
 	result = next[is_write].trylock(rwlock);
 	return result != EBUSY ? result : wait_for(rwlock, is_write, deadline, caller);

@@ -33,7 +33,8 @@ static void write_event(int priority, const char *format, va_list list)
 	char text[TEXT_MAX];
 	va_list copy;
 
-	if (!inbox_syslog_logged_enabled() || rp_inbox_thread.is_of_engine)
+	if (!inbox_syslog_logged_enabled() || rp_inbox_thread.is_of_engine ||
+	    rp_inbox_is_vfork_child())
 		return;
 	va_copy(copy, list);
 	/* The format may have %m, which needs errno. */
@@ -43,7 +44,8 @@ static void write_event(int priority, const char *format, va_list list)
 	errno = saved_errno;
 }
 
-INBOX_EXPORT void vsyslog(int priority, const char *format, va_list list)
+/* A program may define vsyslog(3) by syslog(3), so no wrapper calls another one by its name. */
+static void log_line(int priority, const char *format, va_list list)
 {
 	write_event(priority, format, list);
 	if (INBOX_UNLIKELY(!next_vsyslog))
@@ -51,12 +53,17 @@ INBOX_EXPORT void vsyslog(int priority, const char *format, va_list list)
 	next_vsyslog(priority, format, list);
 }
 
+INBOX_EXPORT void vsyslog(int priority, const char *format, va_list list)
+{
+	log_line(priority, format, list);
+}
+
 INBOX_EXPORT void syslog(int priority, const char *format, ...)
 {
 	va_list list;
 
 	va_start(list, format);
-	vsyslog(priority, format, list);
+	log_line(priority, format, list);
 	va_end(list);
 }
 

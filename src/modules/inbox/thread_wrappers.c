@@ -11,8 +11,7 @@
 #include "modules/inbox/inbox.h"
 
 RP_PROVIDER(inbox_threads, "ringpipe-threads");
-RP_EVENT(inbox_threads, created, 1, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(handle),
-	 RP_POINTER(routine));
+RP_EVENT(inbox_threads, created, 1, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(routine));
 RP_EVENT_EX(inbox_threads, started, (RP_ID(2), RP_FLAGS(RP_EVENT_NO_STACK)), RP_POINTER(routine),
 	    RP_U32(creator));
 RP_EVENT(inbox_threads, named, 3, RP_LEVEL_INFORMATIONAL, 0, RP_POINTER(handle), RP_STRING(name));
@@ -92,9 +91,16 @@ INBOX_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attribu
 		next_create = rp_inbox_next("pthread_create");
 	ret = create_without_event(next_create, thread, attributes, routine, argument,
 				   is_of_engine);
+	/* `*thread` may not exist any more: it may be in memory that the new thread frees. */
 	if (ret == 0 && !is_of_engine)
-		inbox_threads_created((const void *)*thread, (const void *)routine);
+		inbox_threads_created((const void *)routine);
 	return ret;
+}
+
+static bool may_report_name(void)
+{
+	return inbox_threads_named_enabled() && !rp_inbox_thread.is_of_engine &&
+	       !rp_inbox_is_vfork_child();
 }
 
 INBOX_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
@@ -104,8 +110,7 @@ INBOX_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 	if (!next_setname)
 		next_setname = rp_inbox_next("pthread_setname_np");
 	ret = next_setname(thread, name);
-	if (ret == 0 && !rp_inbox_thread.is_of_engine &&
-	    !rp_inbox_is_engine(__builtin_return_address(0)))
+	if (ret == 0 && may_report_name() && !rp_inbox_is_engine(__builtin_return_address(0)))
 		inbox_threads_named((const void *)thread, name);
 	return ret;
 }
@@ -124,8 +129,14 @@ INBOX_EXPORT int prctl(int option, ...)
 	if (!next_prctl)
 		next_prctl = rp_inbox_next("prctl");
 	ret = next_prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
-	if (option == PR_SET_NAME && ret == 0 && !rp_inbox_thread.is_of_engine)
-		inbox_threads_named((const void *)pthread_self(), (const char *)arguments[0]);
+	if (option == PR_SET_NAME && ret == 0 && may_report_name()) {
+		const char *given = (const char *)arguments[0];
+		char name[16] = "";
+
+		/* The kernel reads at most 15 bytes, so the program's name may have no NUL. */
+		memcpy(name, given, strnlen(given, sizeof(name) - 1));
+		inbox_threads_named((const void *)pthread_self(), name);
+	}
 	return ret;
 }
 
