@@ -16,7 +16,7 @@
 
 #define MESSAGE_MAX 65535u
 #define DEPTH_MAX 8u
-#define FIELDS_LIMIT 4096u	/* of one event, with the members of its structs */
+#define FIELDS_LIMIT 1000000u	/* of all events, with the members of their structs */
 
 /* The state of reading the fields of one event. */
 struct field_reading {
@@ -151,10 +151,10 @@ static const char *read_provider(struct field_reading *reading, uint64_t place)
 }
 
 /* Return: 0; -EBADMSG; -ENOMEM. */
-static int read_event(const struct rp_elf_image *image, uint64_t address,
+static int read_event(const struct rp_elf_image *image, uint64_t address, uint32_t *left,
 		      struct rp_binary_event *event)
 {
-	struct field_reading reading = { .image = image, .left = FIELDS_LIMIT };
+	struct field_reading reading = { .image = image, .left = *left };
 	struct rp_event_decl decl = { 0 };
 	uint64_t at, message, fields;
 
@@ -183,6 +183,7 @@ static int read_event(const struct rp_elf_image *image, uint64_t address,
 	event->id = (uint16_t)decl.id;
 	event->fields = read_fields(&reading, fields, decl.field_count, 0);
 	event->field_count = event->fields ? decl.field_count : 0;
+	*left = reading.left;
 	return reading.error;
 }
 
@@ -215,6 +216,7 @@ static int report(const char *path, int error)
 int rp_binary_events_read(struct rp_binary_events *events, const char *path)
 {
 	uint64_t address = 0, bytes = 0, event;
+	uint32_t left = FIELDS_LIMIT;
 	int ret;
 
 	*events = (struct rp_binary_events){ 0 };
@@ -231,7 +233,8 @@ int rp_binary_events_read(struct rp_binary_events *events, const char *path)
 		return report(path, -ENOMEM);
 	for (uint64_t at = 0; at + sizeof(event) <= bytes && ret == 0; at += sizeof(event)) {
 		if (rp_elf_pointer(&events->image, address + at, &event))
-			ret = read_event(&events->image, event, &events->events[events->count++]);
+			ret = read_event(&events->image, event, &left,
+					 &events->events[events->count++]);
 		else
 			ret = -EBADMSG;
 	}
