@@ -6,8 +6,9 @@
  * A profiler finds the attributes in a memory mapping named OTEL_CTX (OTEP 4719, "process
  * context"). It finds the ids of a stopped thread by the thread-local variable otel_thread_ctx_v1,
  * which this library exports (OTEP 4947, "thread context"). These are the ids of rp_activity_set(),
- * if they come from rp_traceparent_parse() or rp_traceparent_generate(). The record of the thread
- * has no flags of the trace, because an activity has none.
+ * if they come from rp_traceparent_parse(), rp_traceparent_generate() or the program itself; ids of
+ * rp_activity_generate() are those of no trace. The record of the thread has no flags of the trace,
+ * because an activity has none.
  *
  * A program with the static library has to export the variable itself, with the linker's option
  * --export-dynamic-symbol=otel_thread_ctx_v1.

@@ -501,6 +501,7 @@ static void fork_child(void)
 	rp_sample_fork_child();
 	rp_snapshot_signal_forget();
 	rp_activity_init();
+	rp_process_context_forget();
 	owner = rp_copies_enter();
 	environment_session = NULL;
 	environment_triggers = NULL;

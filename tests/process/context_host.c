@@ -9,10 +9,12 @@
  *	none			sets no ids
  *	foreign			maps memory as another publisher would
  *	fork			the answer is the id of a child, which then waits
+ *	fork-publisher		the same; the child publishes first
  *	handlers		after the answer, sets ids in a loop, with signal handlers
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,16 +88,18 @@ static void map_foreign(void)
 	puts("mapped");
 }
 
-static void fork_child(void)
+/* The child answers, when it is sure to end with its parent. */
+static void fork_child(bool is_publisher)
 {
-	pid_t child = fork();
-
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
-	printf("%d\n", child);
+	if (fork() != 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (is_publisher && rp_process_context_publish(NULL) != 0)
+		_exit(1);
+	printf("%d\n", getpid());
+	fflush(stdout);
+	for (;;)
+		pause();
 }
 
 /* All bytes of a trace id and its span id are equal, so a torn pair is detected. */
@@ -157,7 +161,9 @@ int main(void)
 		} else if (strcmp(command, "foreign") == 0) {
 			map_foreign();
 		} else if (strcmp(command, "fork") == 0) {
-			fork_child();
+			fork_child(false);
+		} else if (strcmp(command, "fork-publisher") == 0) {
+			fork_child(true);
 		} else if (strcmp(command, "handlers") == 0) {
 			puts("begun");
 			be_interrupted();

@@ -231,6 +231,16 @@ class Context(unittest.TestCase):
         self.assertIsNone(context_of(child))
         self.assertIsNotNone(context_of(self.host.pid))
 
+    def test_a_forked_child_publishes_a_context_of_its_own(self):
+        self.start()
+        self.ask("publish")
+        child = int(self.ask("fork-publisher"))
+        end = time.monotonic() + PATIENCE
+        while not context_of(child):
+            self.assertLess(time.monotonic(), end)
+        ids = [attributes_of(pid)[0]["service.instance.id"] for pid in (self.host.pid, child)]
+        self.assertNotEqual(*ids)
+
     def test_each_thread_shows_its_span(self):
         self.start()
         self.ask("publish")

@@ -60,6 +60,7 @@ static uint32_t next_look;
 
 /* Process-wide part of new ids; the rest is a counter. */
 static uint64_t seed;
+static uint64_t seed_of_parent;		/* of activities that a forked child inherits */
 static uint64_t counter;
 
 void rp_activity_init(void)
@@ -68,11 +69,14 @@ void rp_activity_init(void)
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = (uint64_t)(uintptr_t)&seed ^ ((uint64_t)getpid() << 32);
+	rp_store_relaxed(&seed_of_parent, rp_load_relaxed(&seed));
 	rp_store_relaxed(&seed, random);
 	rp_store_relaxed(&is_published, false);
 	otel_thread_ctx_v1 = NULL;
-	if (thread_block)
+	if (thread_block) {
+		memset(thread_block->contexts, 0, sizeof(thread_block->contexts));
 		rp_store_relaxed(&thread_block->owner, rp_thread_id());
+	}
 }
 
 static struct rp_activity_block *map_chunk(uint32_t chunk)
@@ -211,15 +215,21 @@ static uint32_t claim_slot(struct rp_activity_block *block)
 	}
 }
 
+/* Byte 6 has the version of RFC 4122 in its upper half; the other 60 bits are random. */
+static uint64_t own_ids(uint64_t of_seed)
+{
+	return (of_seed & ~(0xf0ull << 48)) | 0x40ull << 48;
+}
+
 /* Return: whether the ids are those of a trace's span, not of an activity of this process alone. */
 static bool is_span(const struct rp_activity *activity)
 {
-	const uint64_t own_ids = rp_activity_own_ids();
 	uint64_t trace[2], span;
 
 	memcpy(trace, activity->id.bytes, sizeof(trace));
 	memcpy(&span, activity->related.bytes + 8, sizeof(span));
-	return (trace[0] | trace[1]) && span && trace[0] != own_ids;
+	return (trace[0] | trace[1]) && span && trace[0] != own_ids(rp_load_relaxed(&seed)) &&
+	       trace[0] != own_ids(rp_load_relaxed(&seed_of_parent));
 }
 
 /* A signal handler may have left the thread's pointer at this record of an earlier span. */
@@ -253,18 +263,19 @@ static void fill(struct rp_activity_block *block, const struct rp_activity *acti
 {
 	volatile uint32_t *now = &block->state;
 	volatile uint32_t *has_ids = &rp_thread_ring.has_ids;
+	const bool publishes = rp_load_relaxed(&is_published);
 	uint32_t slot = claim_slot(block);
 	uint32_t state;
 
 	rp_compiler_barrier();
 	block->slots[slot] = *activity;
-	if (rp_load_relaxed(&is_published))
+	if (publishes)
 		fill_context(&block->contexts[slot], activity);
 	rp_compiler_barrier();
 	/* A handler between the load and the store loses its ids, as if it had run before. */
 	state = (*now & ~(RP_ACTIVITY_SLOTS - 1)) + RP_ACTIVITY_SLOTS + slot;
 	*now = state;
-	if (rp_load_relaxed(&is_published))
+	if (publishes)
 		point_at_context(block);
 	*(volatile uint32_t *)&block->filling &= ~(1u << slot);
 	*has_ids = !is_none;
@@ -309,10 +320,9 @@ uint64_t rp_activity_number(void)
 	return z ^ z >> 31;
 }
 
-/* Byte 6 has the version of RFC 4122 in its upper half; the other 60 bits are random. */
 uint64_t rp_activity_own_ids(void)
 {
-	return (rp_load_relaxed(&seed) & ~(0xf0ull << 48)) | 0x40ull << 48;
+	return own_ids(rp_load_relaxed(&seed));
 }
 
 /* In the form of RFC 4122 version 4: 60 random bits per process, then a counter. */

@@ -36,7 +36,6 @@ struct header {
 
 static struct header *mapping;
 static uint8_t *current;		/* the payload */
-static pid_t owner;			/* the process that made the mapping; a child has none */
 
 static uint64_t boot_time_ns(void)
 {
@@ -138,7 +137,7 @@ int rp_context_mapping_publish(uint8_t *payload, uint32_t payload_bytes)
 	bool has_name;
 	int ret;
 
-	if (mapping && owner == getpid()) {
+	if (mapping) {
 		fill(mapping, payload, payload_bytes);
 		(void)name_mapping(mapping, bytes);
 		current = payload;
@@ -159,7 +158,11 @@ int rp_context_mapping_publish(uint8_t *payload, uint32_t payload_bytes)
 	rp_failed_call = NULL;
 	mapping = header;
 	current = payload;
-	owner = getpid();
 	free(before);
 	return 0;
+}
+
+void rp_context_mapping_forget(void)
+{
+	mapping = NULL;
 }

@@ -25,4 +25,7 @@
  */
 int rp_context_mapping_publish(uint8_t *payload, uint32_t payload_bytes);
 
+/* In a forked child: it has no mapping. */
+void rp_context_mapping_forget(void);
+
 #endif

@@ -5,4 +5,7 @@
 /* Publish the context of the process if RINGPIPE_PROCESS_CONTEXT=1, and warn if that fails. */
 void rp_process_context_start(void);
 
+/* In a forked child: it has published nothing. */
+void rp_process_context_forget(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include <ringpipe/process_context.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,8 @@ static int publish(const struct attributes *attributes)
 	return ret;
 }
 
+static bool is_publishing;
+
 static void print_id(const struct rp_guid *id, char text[37])
 {
 	char *to = text;
@@ -222,12 +225,10 @@ static int collect_and_publish(const struct rp_process_context *options, char *l
 
 RP_PUBLIC int rp_process_context_publish(const struct rp_process_context *given)
 {
-	static uint32_t publisher;	/* the process of a call that runs; a child's is another */
 	struct rp_process_context options = RP_PROCESS_CONTEXT_INIT;
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
 	const char *environment = secure_getenv("OTEL_RESOURCE_ATTRIBUTES");
-	const uint32_t process = (uint32_t)getpid();
-	uint32_t before = rp_load_relaxed(&publisher);
+	bool before = false;
 	char *list = NULL;
 	int ret;
 
@@ -237,13 +238,19 @@ RP_PUBLIC int rp_process_context_publish(const struct rp_process_context *given)
 		return -EINVAL;
 	if (options.attribute_count && !options.attributes)
 		return -EINVAL;
-	if (before == process || !rp_cas_seq_cst(&publisher, &before, process))
+	if (!rp_cas_seq_cst(&is_publishing, &before, true))
 		return -EBUSY;
 	list = environment ? strdup(environment) : NULL;
 	ret = environment && !list ? -ENOMEM : collect_and_publish(&options, list);
 	free(list);
-	rp_store_release(&publisher, 0);
+	rp_store_release(&is_publishing, false);
 	return ret;
+}
+
+void rp_process_context_forget(void)
+{
+	is_publishing = false;
+	rp_context_mapping_forget();
 }
 
 void rp_process_context_start(void)
