@@ -254,7 +254,8 @@ static void component_follows_tracers_of_the_kernel(void)
 	struct rp_component_link *link = attach(enter, NULL);
 
 	check(rp_tracers_watch(1) == 0);
-	check(edge_fired(1) == 0 && state.words[0].levels == 0);
+	check(edge_fired(1) == 0 &&
+	      __atomic_load_n(&state.words[0].levels, __ATOMIC_RELAXED) == 0);
 	__atomic_fetch_add(semaphore, 1, __ATOMIC_SEQ_CST);
 	wait_until(__atomic_load_n(&state.words[0].levels, __ATOMIC_RELAXED) == 7);
 	check(__atomic_load_n(&state.words[0].keywords, __ATOMIC_RELAXED) == KEYWORD_MOVES);

@@ -573,7 +573,8 @@ size_t rp_encoder_memory(const struct rp_encoder *encoder)
 		encoder->metadata.capacity + rp_stack_set_memory(&encoder->stacks) +
 		encoder->delivery.capacity * sizeof(*encoder->delivery.blocks) +
 		encoder->threads.capacity * sizeof(*encoder->threads.slots) +
-		encoder->type_capacity * sizeof(*encoder->types);
+		encoder->type_capacity * sizeof(*encoder->types) +
+		rp_self_describing_memory(&encoder->described);
 
 	for (uint32_t i = 0; i < encoder->type_count; i++) {
 		const struct rp_encoder_event_type *type = encoder->types[i];

@@ -228,7 +228,11 @@ static bool print_described(struct json_printer *p, const struct rp_value *bytes
 	while (rp_self_describing_next(&walk, &field, &value)) {
 		fputs(comma, p->stream);
 		print_name(p, value.name);
-		print_value(p, &value);
+		/* Payloads in payloads stay bytes, so that the depth of the output is bounded. */
+		if (value.type == RP_TYPE_ARRAY)
+			print_hex(p, value.bytes, value.size_bytes);
+		else
+			print_value(p, &value);
 		comma = ",";
 	}
 	if (walk.is_cut)

@@ -143,8 +143,9 @@ static void count_event(struct rp_reader *reader, uint32_t last, bool is_first, 
 	reader->lost_before = reader->stats.lost - lost;
 	reader->stats.threads += !*wrote;
 	*wrote = true;
-	if (reader->stats.events && (int64_t)(wire->time - reader->last_time) < 0)
+	if (reader->has_last_time && (int64_t)(wire->time - reader->last_time) < 0)
 		reader->stats.unordered++;
+	reader->has_last_time = true;
 	reader->last_time = wire->time;
 	reader->stats.events++;
 }

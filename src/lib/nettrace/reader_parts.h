@@ -65,6 +65,7 @@ struct rp_reader {
 	struct rp_reader_event returned; /* `event`, as rp_reader_next_ref() returned it */
 	uint32_t *sequence;		/* of its capture thread; NULL: nothing to repeat */
 	bool is_plain;			/* for tests: every event takes the general path */
+	bool has_last_time;
 	uint64_t last_time;
 	uint64_t point_time;		/* V6: of the last sequence point */
 	uint64_t lost_before;		/* losses just before the last event, by its number */

@@ -120,7 +120,8 @@ int rp_self_describing_copy(const struct rp_definition *definition, struct rp_de
 	const size_t bytes = strlen(definition->provider) + 1;
 	struct rp_definition *raw;
 
-	if (!is_raw(definition))
+	/* A described event may itself have the form of a raw one, which would describe another. */
+	if (definition->is_internal || !is_raw(definition))
 		return 0;
 	raw = malloc(sizeof(*raw) + bytes);
 	if (!raw)
@@ -270,6 +271,16 @@ int rp_self_describing_put(struct rp_self_describing_types *types, struct rp_enc
 	described.payload = types->values.bytes;
 	described.payload_bytes = types->values.size;
 	return rp_encoder_event(encoder, &described);
+}
+
+size_t rp_self_describing_memory(const struct rp_self_describing_types *types)
+{
+	size_t bytes = types->capacity * sizeof(*types->list) + types->values.capacity +
+		       types->schema.capacity;
+
+	for (uint32_t i = 0; i < types->count; i++)
+		bytes += sizeof(*types->list[i]) + types->list[i]->schema_bytes;
+	return bytes;
 }
 
 void rp_self_describing_fini(struct rp_self_describing_types *types)

@@ -66,6 +66,9 @@ struct rp_self_describing_types {
 int rp_self_describing_put(struct rp_self_describing_types *types, struct rp_encoder *encoder,
 			   const struct rp_definition *raw, const struct rp_encoder_event *event);
 
+/* Return: the bytes that the types have allocated. */
+size_t rp_self_describing_memory(const struct rp_self_describing_types *types);
+
 void rp_self_describing_fini(struct rp_self_describing_types *types);
 
 #endif

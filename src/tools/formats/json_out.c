@@ -361,7 +361,11 @@ static void put_bytes(struct json_walk *walk, const struct rp_value *bytes)
 	rp_out_char(walk->out, '{');
 	while (rp_self_describing_next(&payload, &field, &value)) {
 		put_name(walk, value.name, is_first);
-		put_value(walk, &value);
+		/* Payloads in payloads stay bytes, so that the depth of the output is bounded. */
+		if (value.type == RP_TYPE_ARRAY)
+			put_quoted_hex(walk->out, &value);
+		else
+			put_value(walk, &value);
 		is_first = false;
 	}
 	if (payload.is_cut)
