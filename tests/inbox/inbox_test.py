@@ -161,7 +161,9 @@ class Limits(InboxTest):
 
     def test_a_program_without_memory_gets_the_same_errors(self):
         for providers in "", self.ALL.replace("=1,", "=65536,"):
-            (_, failed), = self.run_part("no-memory", providers, RINGPIPE_BUFFER_MB="1")[0]
+            # The session may end early, too.
+            (_, failed), = self.run_part("no-memory", providers, RINGPIPE_BUFFER_MB="1",
+                                         allowed="Cannot allocate memory")[0]
             self.assertLessEqual(int(failed), 100)
 
 

@@ -10,6 +10,8 @@
 
 #include "modules/inbox/heap_samples.h"
 
+#define INTERVAL_MAX (1ull << 48)	/* bytes; no process allocates so many */
+
 enum inbox_heap_state {
 	HEAP_NEW,
 	HEAP_ENTERED,			/* in the list */
@@ -111,7 +113,10 @@ static void add_to_list(struct inbox_heap_thread *thread)
 	thread->state = HEAP_ENTERED;
 	pthread_mutex_unlock(&list_lock);
 	/* It may allocate, and then does not enter again, because the thread is busy. */
-	pthread_setspecific(key, thread);
+	if (pthread_setspecific(key, thread) != 0) {
+		leave(thread);
+		rp_inbox_thread.is_busy = true;
+	}
 }
 
 /* Take the slow path for a thread of the program. Its last call had `size` bytes. */
@@ -216,15 +221,21 @@ static int observe(struct rp_observation *observation, void *data)
 	return rp_observe(observation, (double)number, NULL, 0);
 }
 
-/* Return: the number of SampleBytes in "k=v;k2=v2"; 0: there is none. */
+/* Return: the number of SampleBytes in "k=v;k2=v2"; 0: there is no number up to INTERVAL_MAX. */
 static uint64_t interval_of(const char *arguments)
 {
 	static const char name[] = "SampleBytes=";
 
 	for (const char *at = arguments; at && *at; at = strchr(at, ';')) {
 		at += *at == ';';
-		if (!strncmp(at, name, sizeof(name) - 1))
-			return strtoull(at + sizeof(name) - 1, NULL, 10);
+		if (!strncmp(at, name, sizeof(name) - 1)) {
+			const char *digits = at + sizeof(name) - 1;
+			char *end;
+			const uint64_t bytes = strtoull(digits, &end, 10);
+
+			return *digits >= '0' && *digits <= '9' && (*end == '\0' || *end == ';') &&
+			       bytes <= INTERVAL_MAX ? bytes : 0;
+		}
 	}
 	return 0;
 }

@@ -135,6 +135,13 @@ static int check_elf(const char *path, int fd, const ElfW(Ehdr) *header)
 
 static int check_program(const char *path, int depth);
 
+/* Options of env(1) whose argument is the next word. */
+static bool takes_word(const char *option)
+{
+	return !strcmp(option, "-u") || !strcmp(option, "--unset") || !strcmp(option, "-C") ||
+	       !strcmp(option, "--chdir");
+}
+
 /* The program that env(1) runs: its first argument that is neither an option nor a variable. */
 static int check_env(char *arguments, int depth)
 {
@@ -142,8 +149,11 @@ static int check_env(char *arguments, int depth)
 	char *path;
 	int ret;
 
-	while (word && (*word == '-' || strchr(word, '=')))
+	while (word && (*word == '-' || strchr(word, '='))) {
+		if (takes_word(word))
+			(void)strtok_r(NULL, " \t", &rest);
 		word = strtok_r(NULL, " \t", &rest);
+	}
 	path = word ? rp_preload_find(word) : NULL;
 	/* env(1) itself reports a program that does not exist. */
 	if (!path)
@@ -195,6 +205,9 @@ static int check_program(const char *path, int depth)
 	if (depth > SCRIPTS_MAX)
 		return refuse(path, "too many interpreters of scripts");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Whoever may execute a program need not be allowed to read it. */
+	if (fd < 0 && errno == EACCES && access(path, X_OK) == 0)
+		return 0;
 	if (fd < 0)
 		return refuse(path, strerror(errno));
 	ret = check_open(path, fd, depth);
