@@ -144,7 +144,7 @@ static inline void rp_component_copy(void *to, uint32_t to_bytes, const void *fr
 	memset(to, 0, to_bytes);
 	if (from)
 		memcpy(&from_bytes, from, sizeof(from_bytes));
-	from_bytes -= from_bytes % (uint32_t)sizeof(void *);
+	from_bytes -= from_bytes % RP_CAST_(uint32_t, sizeof(void *));
 	if (from_bytes)
 		memcpy(to, from, from_bytes < to_bytes ? from_bytes : to_bytes);
 	memcpy(to, &to_bytes, sizeof(to_bytes));
@@ -165,7 +165,7 @@ static inline void rp_component_control(void *state, uint32_t provider, uint64_t
 
 	if (provider >= RP_COMPONENT_PROVIDERS)
 		return;		/* of a newer host */
-	words = &((struct rp_component_state *)state)->words[provider];
+	words = &RP_CAST_(struct rp_component_state *, state)->words[provider];
 	__atomic_store_n(&words->keywords, keywords, __ATOMIC_RELAXED);
 	__atomic_store_n(&words->levels, levels, __ATOMIC_RELAXED);
 }

@@ -45,6 +45,7 @@
  */
 #ifdef __cplusplus
 #define RP_INIT_(type) (rp_init_<type>())
+#define RP_CAST_(type, value) static_cast<type>(value)
 extern "C++" {
 template<typename T> inline T rp_init_()
 {
@@ -55,6 +56,7 @@ template<typename T> inline T rp_init_()
 }
 }
 #else
+#define RP_CAST_(type, value) ((type)(value))
 #define RP_INIT_(type) { .size = sizeof(type) }
 #endif
 

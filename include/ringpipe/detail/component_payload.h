@@ -45,7 +45,7 @@ static inline void rp_component_append_(struct rp_component_payload *payload, co
 {
 	if (bytes)
 		memcpy(payload->bytes + payload->used, from, bytes);
-	payload->used += (uint32_t)bytes;
+	payload->used += RP_CAST_(uint32_t, bytes);
 }
 
 static inline void rp_component_set_(struct rp_component_payload *payload, size_t offset,
@@ -78,7 +78,7 @@ static inline void rp_component_put_(struct rp_component_payload *payload, uint8
 	rp_component_append_(payload, prefix, prefix ? 2 : 0);
 	rp_component_append_(payload, value, value_bytes);
 	memcpy(&count, payload->bytes + 4, sizeof(count));
-	rp_component_set_(payload, 4, (uint16_t)(count + 1));
+	rp_component_set_(payload, 4, RP_CAST_(uint16_t, count + 1));
 }
 
 #define RP_COMPONENT_PUT_NUMBER_(suffix, ctype, type) \
@@ -110,8 +110,9 @@ RP_COMPONENT_PUT_NUMBER_(f64, double, RP_TYPE_F64)
 static inline void rp_component_put_pointer(struct rp_component_payload *payload, const char *name,
 					    const void *value)
 {
-	const uint64_t number = (uintptr_t)value;
+	uint64_t number = 0;
 
+	memcpy(&number, &value, sizeof(value));
 	rp_component_put_(payload, RP_TYPE_POINTER, name, RP_NO_PREFIX_, &number, sizeof(number));
 }
 
@@ -128,8 +129,9 @@ static inline void rp_component_put_text_n(struct rp_component_payload *payload,
 					   const char *value, size_t value_bytes)
 {
 	char text[RP_COMPONENT_PAYLOAD_MAX];
-	const char *end = value_bytes ? (const char *)memchr(value, 0, value_bytes) : value;
-	const size_t bytes = end ? (size_t)(end - value) : value_bytes;
+	const char *end = value_bytes ? RP_CAST_(const char *, memchr(value, 0, value_bytes)) :
+			  value;
+	const size_t bytes = end ? RP_CAST_(size_t, end - value) : value_bytes;
 
 	if (bytes >= sizeof(text)) {
 		rp_component_set_(payload, 6, 1);
@@ -153,7 +155,7 @@ static inline void rp_component_put_guid(struct rp_component_payload *payload, c
 static inline void rp_component_put_blob(struct rp_component_payload *payload, const char *name,
 					 const void *base, size_t bytes)
 {
-	const uint16_t count = (uint16_t)bytes;
+	const uint16_t count = RP_CAST_(uint16_t, bytes);
 
 	/* A blob above 64 KB does not fit, so its count is not used. */
 	rp_component_put_(payload, RP_TYPE_ARRAY, name, &count, base, bytes);

@@ -18,12 +18,10 @@
 typedef char16_t rp_char16;
 #define RP_ASSERT_ static_assert
 #define RP_NULL_ nullptr
-#define RP_CAST_(type, value) static_cast<type>(value)
 #else
 typedef uint_least16_t rp_char16;
 #define RP_ASSERT_ _Static_assert
 #define RP_NULL_ NULL
-#define RP_CAST_(type, value) ((type)(value))
 #endif
 /* Consumes the semicolon after a macro. It declares nothing and is valid in any namespace. */
 #define RP_SEMICOLON_ RP_ASSERT_(1, "")
