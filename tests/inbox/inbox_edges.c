@@ -110,7 +110,7 @@ static void count_child(int number)
 	calls_of_child++;
 }
 
-/* What the child does here is common practice, though POSIX permits only execve(2) and _exit(2). */
+/* Programs use vfork(2) like this, although POSIX lets a child call execve(2) and _exit(2) only. */
 static void use_vfork(void)
 {
 	const struct sigaction of_parent = { .sa_handler = count_parent };

@@ -222,7 +222,7 @@ os.execv(sys.argv[1], sys.argv[1:])
         self.assertGreaterEqual(len(waits), len(sleeps))
 
     def test_a_thread_that_has_no_state_is_counted_as_lost(self):
-        done = self.record_without_storage(1, "true")
+        done = self.record_without_storage(1, "sh", "-c", "sleep 0.2 & sleep 0.2; wait")
         self.assertRegex(done.stderr, r"[1-9][\d,]* no memory for the state of a thread")
 
     def test_two_recorders_have_the_same_processes(self):
