@@ -49,7 +49,7 @@ static uint64_t boot_time_ns(void)
 static bool has_context(void)
 {
 	static const char *const names[] = {
-		"[anon_shmem:" NAME "]", "[anon:" NAME "]", "/memfd:" NAME,
+		"[anon_shmem:" NAME "]", "[anon:" NAME "]", ("/memfd:" NAME),
 	};
 	FILE *file = fopen("/proc/self/maps", "re");
 	char *line = NULL;
