@@ -124,6 +124,23 @@ int rp_report_profile_init(const struct rp_report *report, enum rp_profile_by by
 	return RP_EXIT_FAILURE;
 }
 
+uint64_t rp_report_top(const struct rp_report *report)
+{
+	const struct rp_tool_options *options = report->options;
+
+	return options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
+}
+
+bool rp_report_has_table(const struct rp_report *report, int error, bool has_rows,
+			 const char *lack)
+{
+	if (error == -ENOMEM)
+		rp_tool_error("out of memory");
+	else if (error == 0 && !has_rows)
+		rp_tool_error("%s: %s", report->path, lack);
+	return error != -ENOMEM && (error || has_rows);
+}
+
 void rp_report_bounds(const struct rp_report *report, const struct rp_profile *profile)
 {
 	if (profile->tree.cut)

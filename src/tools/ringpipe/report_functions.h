@@ -46,6 +46,18 @@ void rp_time_add(struct rp_rows *rows, uint64_t ns);
 int rp_report_profile_init(const struct rp_report *report, enum rp_profile_by by,
 			   struct rp_profile *ret_profile);
 
+/* Return: how many rows to print. */
+uint64_t rp_report_top(const struct rp_report *report);
+
+/*
+ * Return: whether there is a table to print. Otherwise the function prints why there is none.
+ * @error: of the reading; 0: none.
+ * @lack: what a trace without rows lacks, and how to record it. A trace that could not be read to
+ *	its end has a table in any case.
+ */
+bool rp_report_has_table(const struct rp_report *report, int error, bool has_rows,
+			 const char *lack);
+
 /* Report on standard error what the bounds of memory changed in the profile. */
 void rp_report_bounds(const struct rp_report *report, const struct rp_profile *profile);
 

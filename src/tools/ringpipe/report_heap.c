@@ -53,12 +53,12 @@ static int print(const struct heap_view *view)
 		{ .key = "process", .title = "PROCESS" },
 		{ .key = "stack", .title = "STACK" },
 	};
-	const struct rp_tool_options *options = view->report->options;
-	const uint64_t top = options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
+	const uint64_t top = rp_report_top(view->report);
 	struct rp_rows rows;
 	int status;
 
-	rp_rows_init(&rows, options->format, columns, sizeof(columns) / sizeof(columns[0]));
+	rp_rows_init(&rows, view->report->options->format, columns,
+		     sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < view->heap.site_count && i < top; i++) {
 		const struct rp_heap_site *site = &view->heap.sites[i];
 
@@ -94,15 +94,10 @@ static int read_and_print(struct heap_view *view)
 	int status;
 
 	rp_heap_profile_finish(&view->heap);
-	if (ret == -ENOMEM) {
-		rp_tool_error("out of memory");
+	if (!rp_report_has_table(view->report, ret, view->heap.samples > 0,
+				 "no samples of the heap; start the program by `ringpipe inbox`, "
+				 "and record the provider ringpipe-heap"))
 		return RP_EXIT_FAILURE;
-	}
-	if (!view->heap.samples && ret == 0) {
-		rp_tool_error("%s: no samples of the heap; start the program by `ringpipe inbox`, "
-			      "and record the provider ringpipe-heap", view->report->path);
-		return RP_EXIT_FAILURE;
-	}
 	status = print(view);
 	print_doubts(view);
 	return ret ? rp_report_end(view->report, ret) : status;

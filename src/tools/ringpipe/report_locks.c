@@ -98,12 +98,12 @@ static int print(const struct locks_view *view)
 		{ .key = "process", .title = "PROCESS" },
 		{ .key = "stack", .title = "STACK" },
 	};
-	const struct rp_tool_options *options = view->report->options;
-	const uint64_t top = options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
+	const uint64_t top = rp_report_top(view->report);
 	struct rp_rows rows;
 	int status;
 
-	rp_rows_init(&rows, options->format, columns, sizeof(columns) / sizeof(columns[0]));
+	rp_rows_init(&rows, view->report->options->format, columns,
+		     sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < view->table.count && i < top; i++)
 		add_row(view, &rows, &view->table.rows[i]);
 	status = rp_rows_print(&rows);
@@ -117,15 +117,10 @@ static int read_and_print(struct locks_view *view)
 	int status;
 
 	rp_wait_table_finish(&view->table);
-	if (ret == -ENOMEM) {
-		rp_tool_error("out of memory");
+	if (!rp_report_has_table(view->report, ret, view->table.count > 0,
+				 "no waits for locks; start the program by `ringpipe inbox`, and "
+				 "record the provider ringpipe-locks"))
 		return RP_EXIT_FAILURE;
-	}
-	if (!view->table.count && ret == 0) {
-		rp_tool_error("%s: no waits for locks; start the program by `ringpipe inbox`, and "
-			      "record the provider ringpipe-locks", view->report->path);
-		return RP_EXIT_FAILURE;
-	}
 	status = print(view);
 	rp_report_bounds(view->report, &view->profile);
 	return ret ? rp_report_end(view->report, ret) : status;

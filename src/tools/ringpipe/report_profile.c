@@ -125,13 +125,6 @@ static const struct rp_column time_columns[] = {
 	{ .key = "callers", .title = "CALLER" }, { .key = "callees", .title = "CALLEE" },
 };
 
-static uint64_t top_of(const struct profile_view *view)
-{
-	const struct rp_tool_options *options = view->report->options;
-
-	return options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
-}
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void init_rows(const struct profile_view *view, struct rp_rows *rows,
@@ -165,7 +158,7 @@ static int add_functions(struct profile_view *view, struct rp_rows *rows)
 	if (ret)
 		return ret;
 	rp_call_totals_sort(&view->profile.tree, totals, count, view->value);
-	for (size_t i = 0; i < count && i < top_of(view); i++) {
+	for (size_t i = 0; i < count && i < rp_report_top(view->report); i++) {
 		const struct rp_call_total *total = &totals[i];
 
 		add_value(view, rows, &total->exclusive);
@@ -268,6 +261,7 @@ static int add_groups(struct profile_view *view, struct rp_rows *rows)
 {
 	const struct rp_call_tree *tree = &view->profile.tree;
 	struct rp_call_group *groups = calloc(tree->group_count + 1, sizeof(*groups));
+	const uint64_t top = rp_report_top(view->report);
 	int ret = groups ? 0 : -ENOMEM;
 
 	init_group_rows(view, rows);
@@ -275,7 +269,7 @@ static int add_groups(struct profile_view *view, struct rp_rows *rows)
 		memcpy(groups, tree->groups, tree->group_count * sizeof(*groups));
 		qsort_r(groups, tree->group_count, sizeof(*groups), by_group, view);
 	}
-	for (size_t i = 0; ret == 0 && i < tree->group_count && i < top_of(view); i++)
+	for (size_t i = 0; ret == 0 && i < tree->group_count && i < top; i++)
 		ret = add_group(view, rows, &groups[i]);
 	free(groups);
 	return ret;
@@ -314,7 +308,7 @@ static void add_relations(const struct profile_view *view, struct rp_rows *rows,
 {
 	uint64_t count = 0;
 
-	for (size_t i = 0; i < view->edge_count && count < top_of(view); i++) {
+	for (size_t i = 0; i < view->edge_count && count < rp_report_top(view->report); i++) {
 		const struct rp_call_edge *edge = &view->edges[i];
 		const uint32_t other = is_caller ? edge->caller : edge->callee;
 
@@ -386,22 +380,16 @@ static int read_and_print(struct profile_view *view)
 {
 	struct rp_profile *profile = &view->profile;
 	struct rp_reader *reader = view->report->reader;
+	const char *lack = view->is_time ?
+			   "no waits; `ringpipe record --kernel sched` records them" :
+			   "no samples; `ringpipe record`, or `ringpipe collect` with the provider "
+			   "Microsoft-DotNETCore-SampleProfiler, records them";
 	int status;
 	int ret = view->is_time ? rp_profile_read_waits(profile, reader) :
 				  rp_profile_read_samples(profile, reader);
 
-	if (ret == -ENOMEM) {
-		rp_tool_error("out of memory");
+	if (!rp_report_has_table(view->report, ret, profile->tree.weight.count > 0, lack))
 		return RP_EXIT_FAILURE;
-	}
-	if (!profile->tree.weight.count && ret == 0) {
-		rp_tool_error(view->is_time ?
-			      "%s: no waits; `ringpipe record --kernel sched` records them" :
-			      "%s: no samples; `ringpipe record`, or `ringpipe collect` with the "
-			      "provider Microsoft-DotNETCore-SampleProfiler, records them",
-			      view->report->path);
-		return RP_EXIT_FAILURE;
-	}
 	status = print(view);
 	rp_report_bounds(view->report, profile);
 	return ret ? rp_report_end(view->report, ret) : status;

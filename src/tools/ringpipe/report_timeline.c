@@ -284,7 +284,7 @@ static int print(struct timeline *timeline)
 		{ .key = "values", .title = "TIMELINE" },
 	};
 	const struct rp_tool_options *options = timeline->report->options;
-	const uint64_t top = options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
+	const uint64_t top = rp_report_top(timeline->report);
 	struct rp_rows out;
 	int status;
 

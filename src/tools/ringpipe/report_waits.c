@@ -119,12 +119,12 @@ static int print(const struct waits_view *view)
 		{ .key = "address", .title = "ADDRESS" },
 		{ .key = "stack", .title = "STACK" },
 	};
-	const struct rp_tool_options *options = view->report->options;
-	const uint64_t top = options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
+	const uint64_t top = rp_report_top(view->report);
 	struct rp_rows rows;
 	int status;
 
-	rp_rows_init(&rows, options->format, columns, sizeof(columns) / sizeof(columns[0]));
+	rp_rows_init(&rows, view->report->options->format, columns,
+		     sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < view->table.count && i < top; i++)
 		add_row(view, &rows, &view->table.rows[i]);
 	status = rp_rows_print(&rows);
@@ -140,16 +140,11 @@ static int read_and_print(struct waits_view *view)
 	int status;
 
 	rp_wait_table_finish(&view->table);
-	if (ret == -ENOMEM) {
-		rp_tool_error("out of memory");
+	if (!rp_report_has_table(view->report, ret, view->table.count > 0,
+				 "no waits with the thread that ended them; `ringpipe record "
+				 "--kernel sched` records them, and with `--kernel sched,futex` "
+				 "also the addresses of locks"))
 		return RP_EXIT_FAILURE;
-	}
-	if (!view->table.count && ret == 0) {
-		rp_tool_error("%s: no waits with the thread that ended them; `ringpipe record "
-			      "--kernel sched` records them, and with `--kernel sched,futex` also "
-			      "the addresses of locks", path);
-		return RP_EXIT_FAILURE;
-	}
 	status = print(view);
 	if (!seen[RP_PROFILE_FUTEX_WAIT])
 		rp_tool_error("%s: no addresses of locks; `ringpipe record --kernel sched,futex` "
