@@ -152,8 +152,8 @@ static void reject_listed(struct waits_bpf *bpf, const struct rp_waits_options *
 
 /*
  * Reject processes before they have records. Without -p, the second list has children that
- * started between the listing and the rejection of their parents. Later ones inherit it. A
- * failure only means that processes are rejected when they have records.
+ * started between the listing and the rejection of their parents. Children that start later inherit
+ * the rejection. A failure only means that processes are rejected when they have records.
  */
 static void reject_processes(struct waits_bpf *bpf, const struct rp_waits_options *options)
 {
