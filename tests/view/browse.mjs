@@ -59,9 +59,11 @@ async function intercept(request) {
   } else if (reading === 'fails') {
     request.abort();
   } else {
+    // A later action may change `reading` while the server answers.
+    const loading = JSON.parse(reading);
     const answer = await (await fetch(request.url())).json();
     for (const trace of answer.traces) {
-      trace.loading = JSON.parse(reading);
+      trace.loading = loading;
     }
     request.respond({ contentType: 'application/json', body: JSON.stringify(answer) });
   }
