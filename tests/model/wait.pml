@@ -2,21 +2,22 @@
 /*
  * How writers wait for space and are woken, checked exhaustively: src/lib/core/wait.c. No writer
  * may continue to sleep when there is space or its session has ended. Waits have no time limit
- * here, so that would be a deadlock, which spin reports. The drain thread's tail may be in its
- * processor's store buffer; a LOCKed instruction empties the buffer.
+ * here, so that would be a deadlock, which spin reports. An event fills one buffer of the pool. The
+ * drain thread counts the buffers that it frees in pool_frees. The new count may be in its
+ * processor's store buffer; a LOCKed instruction empties the store buffer.
  */
 #define WRITERS 2
 #define EVENTS 2
-#define SIZE 1
+#define BUFFERS 1
 
-byte head, tail, freed;		/* tail: memory; freed: stored by the drain thread */
+byte filled, frees, freed;	/* frees: memory; freed: stored by the drain thread */
 bool wanted = true, word;
 byte wakes;
 
 inline wake()
 {
 	atomic {
-		tail = freed;	/* an exchange */
+		frees = freed;	/* an exchange */
 		word = false;
 		wakes++
 	}
@@ -31,15 +32,15 @@ proctype writer()
 	:: else ->
 		if
 		:: atomic { !wanted -> break }
-		:: atomic { wanted && head - tail < SIZE -> head++; i++; goto next }
-		:: atomic { wanted && head - tail >= SIZE -> skip }
+		:: atomic { wanted && filled - frees < BUFFERS -> filled++; i++; goto next }
+		:: atomic { wanted && filled - frees >= BUFFERS -> skip }
 		fi;
 		atomic { word = true; seen = wakes };
 #ifndef WRONG_NO_SECOND_LOOK
 		if
 		:: atomic { !wanted -> break }
-		:: atomic { wanted && head - tail < SIZE -> head++; i++; goto next }
-		:: atomic { wanted && head - tail >= SIZE -> skip }
+		:: atomic { wanted && filled - frees < BUFFERS -> filled++; i++; goto next }
+		:: atomic { wanted && filled - frees >= BUFFERS -> skip }
 		fi;
 #endif
 		if	/* futex_wait() */
@@ -57,25 +58,25 @@ next:		skip
 proctype processor()
 {
 end:	do
-	:: atomic { tail != freed -> tail = freed }
+	:: atomic { frees != freed -> frees = freed }
 	od
 }
 
 proctype drain()
 {
 end:	do
-	:: atomic { head > freed -> skip };
+	:: atomic { filled > freed -> skip };
 #if defined(WRONG_WAKE_FIRST)
 		wake();
-		freed = head
+		freed = filled
 #elif defined(WRONG_PLAIN_LOOK)
-		freed = head;
+		freed = filled;
 		if
 		:: atomic { word -> word = false; wakes++ }
 		:: atomic { !word -> skip }
 		fi
 #else
-		freed = head;
+		freed = filled;
 		wake()
 #endif
 #ifdef STOP
