@@ -16,6 +16,32 @@ static inline double now_ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
+/* Reads the clock `count` times: the floor of an event. Return: the sum of the readings. */
+static inline uint64_t read_rdtsc(unsigned int count)
+{
+	uint64_t sum = 0;
+
+#if defined(__x86_64__)
+	for (unsigned int i = 0; i < count; i++)
+		sum += __builtin_ia32_rdtsc();
+#else
+	(void)count;
+#endif
+	return sum;
+}
+
+static inline uint64_t read_clock_gettime(unsigned int count)
+{
+	struct timespec now;
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		sum += (uint64_t)now.tv_nsec;
+	}
+	return sum;
+}
+
 static inline int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;

@@ -44,22 +44,12 @@ static FILE *text;
 
 static void run_rdtsc(unsigned int count)
 {
-#if defined(__x86_64__)
-	for (unsigned int i = 0; i < count; i++)
-		sum += __builtin_ia32_rdtsc();
-#else
-	(void)count;
-#endif
+	sum += read_rdtsc(count);
 }
 
 static void run_clock_gettime(unsigned int count)
 {
-	struct timespec now;
-
-	for (unsigned int i = 0; i < count; i++) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		sum += (uint64_t)now.tv_nsec;
-	}
+	sum += read_clock_gettime(count);
 }
 
 static void run_ringpipe(unsigned int count)
