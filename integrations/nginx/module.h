@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the module, each with the hooks by which nginx calls it. */
+#ifndef NGX_RINGPIPE_MODULE_H
+#define NGX_RINGPIPE_MODULE_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <ringpipe/ringpipe.h>
+
+/* Directive ringpipe_spans. */
+#define RINGPIPE_SPANS_OFF 0x2u
+#define RINGPIPE_SPANS_REQUEST 0x4u
+#define RINGPIPE_SPANS_PHASE 0x8u
+#define RINGPIPE_SPANS_UPSTREAM 0x10u
+#define RINGPIPE_SPANS_ALL 0x1cu
+
+struct ringpipe_location {
+	ngx_uint_t spans;
+	ngx_uint_t sample;		/* one in this many requests has spans */
+	ngx_uint_t requests;		/* of this worker */
+	ngx_flag_t trace_context;
+};
+
+/* A request, its internal redirects and its subrequests. */
+struct ringpipe_request {
+	struct rp_activity activity;
+	uint64_t begun_ns;		/* 0: it has no spans */
+	ngx_uint_t spans;
+	struct rp_span phase;
+	void (*end_phase)(struct rp_span *span);
+	uint8_t flags;			/* of the trace */
+	unsigned has_trace:1;
+};
+
+extern ngx_module_t ngx_http_ringpipe_module;
+
+/* module.c */
+uint64_t ringpipe_now_ns(void);
+
+/* request.c */
+ngx_int_t ringpipe_request_init(ngx_conf_t *cf);
+ngx_int_t ringpipe_request_add_variables(ngx_conf_t *cf);
+ngx_int_t ringpipe_counters_init(void);
+struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r);
+
+/* upstream.c */
+ngx_int_t ringpipe_upstream_init(ngx_conf_t *cf);
+
+/* connection.c */
+ngx_int_t ringpipe_tls_init(ngx_conf_t *cf);
+void ringpipe_connection_init(ngx_cycle_t *cycle);
+
+/* log.c */
+ngx_int_t ringpipe_log_add(ngx_conf_t *cf, ngx_log_t *log);
+
+#endif

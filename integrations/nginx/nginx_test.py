@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The module in Debian's nginx: what nginx says of its requests equals what the trace holds."""
+import collections
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
+import drive  # noqa: E402 pylint: disable=wrong-import-position
+
+RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
+PATIENCE = 60
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
+CONFIGURATION = """
+load_module {module};
+daemon off;
+master_process {master};
+worker_processes {workers};
+error_log {folder}/error.log info;
+pid {folder}/nginx.pid;
+events {{ worker_connections 512; }}
+http {{
+	log_format ids '$status $request_uri $ringpipe_trace_id $ringpipe_span_id';
+	access_log {folder}/access.log ids;
+	client_body_temp_path {folder}/body;
+	proxy_temp_path {folder}/proxy;
+	fastcgi_temp_path {folder}/fastcgi;
+	uwsgi_temp_path {folder}/uwsgi;
+	scgi_temp_path {folder}/scgi;
+	proxy_cache_path {folder}/cache keys_zone=cache:1m;
+	upstream back {{ server 127.0.0.1:{back}; keepalive 4; }}
+	upstream half {{ server 127.0.0.1:{closed}; server 127.0.0.1:{back}; }}
+	server {{
+		listen 127.0.0.1:{front};
+		listen 127.0.0.1:{tls} ssl;
+		ssl_certificate {folder}/certificate.pem;
+		ssl_certificate_key {folder}/key.pem;
+		root {folder};
+		location /back {{ proxy_pass http://back; }}
+		location /half {{ proxy_pass http://half; }}
+		location /cached {{ proxy_pass http://back; proxy_cache cache; proxy_cache_valid 1m; }}
+		location /unknown {{ ringpipe_trace_context off; proxy_pass http://back; }}
+		location /quiet {{ ringpipe_spans off; return 200 "quiet"; }}
+		location /few {{ ringpipe_sample 10; return 200 "few"; }}
+		location /only {{ ringpipe_spans request; return 200 "only"; }}
+		location /moved {{ rewrite ^ /page.txt last; }}
+		location /failed {{ return 503; }}
+	}}
+	server {{
+		listen 127.0.0.1:{back};
+		ringpipe_spans off;
+		location / {{ return 200 "$http_traceparent"; }}
+	}}
+}}
+"""
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def worker_pids(master):
+    done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(master)], check=False,
+                          stdout=subprocess.PIPE, text=True)
+    return [int(line.split()[0]) for line in done.stdout.splitlines()
+            if "worker process" in line and "shutting down" not in line]
+
+
+def processes():
+    done = subprocess.run([RINGPIPE, "ps", "--format", "json"], stdout=subprocess.PIPE, check=True,
+                          timeout=PATIENCE)
+    return {row["process_id"] for row in json.loads(done.stdout)}
+
+
+class Nginx:
+    """A running nginx with the module, in a folder of its own."""
+
+    def __init__(self, module, folder, workers=1, master="on"):
+        self.folder = folder
+        self.ports = {name: free_port() for name in ("front", "back", "tls", "closed")}
+        with open(os.path.join(folder, "page.txt"), "w", encoding="ascii") as page:
+            page.write("page\n")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-keyout", folder + "/key.pem",
+                        "-out", folder + "/certificate.pem"], check=True, timeout=PATIENCE,
+                       stderr=subprocess.DEVNULL)
+        os.chmod(folder, 0o755)
+        self.path = os.path.join(folder, "nginx.conf")
+        with open(self.path, "w", encoding="ascii") as file:
+            file.write(CONFIGURATION.format(module=module, folder=folder, workers=workers,
+                                            master=master, **self.ports))
+        self.command = ["nginx", "-c", self.path, "-p", folder]
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(self.command)
+        drive.wait_for(lambda: self.has_workers(1), "a worker with a socket", [self.process])
+
+    def has_workers(self, count):
+        pids = worker_pids(self.process.pid) or [self.process.pid]
+        return len(pids) >= count and set(pids) <= processes()
+
+    def get(self, path, headers=None, port="front"):
+        context = ssl._create_unverified_context() if port == "tls" else None
+        scheme = "https" if port == "tls" else "http"
+        request = urllib.request.Request(f"{scheme}://127.0.0.1:{self.ports[port]}{path}",
+                                         headers=headers or {})
+        with contextlib.suppress(urllib.error.HTTPError):
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
+                return answer.read().decode()
+        return ""
+
+    def log(self):
+        with open(os.path.join(self.folder, "access.log"), encoding="ascii") as log:
+            return [line.split() for line in log]
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(PATIENCE)
+
+
+class NginxTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.build = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.build)
+        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"], check=True,
+                       env=dict(os.environ, DESTDIR=cls.build + "/root"), timeout=PATIENCE,
+                       stdout=subprocess.DEVNULL)
+        found = subprocess.run(["find", cls.build, "-name", "ringpipe.pc"], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.strip()
+        done = subprocess.run([os.path.join(HERE, "build"), cls.build + "/module"], check=False,
+                              env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(found),
+                                       PKG_CONFIG_SYSROOT_DIR=cls.build + "/root"),
+                              stderr=subprocess.PIPE, text=True, timeout=10 * PATIENCE)
+        assert done.returncode == 0, done.stderr
+        cls.module = cls.build + "/module/ngx_http_ringpipe_module.so"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def serve(self, **options):
+        nginx = Nginx(self.module, self.folder, **options)
+        self.addCleanup(nginx.stop)
+        nginx.start()
+        return nginx
+
+    def record(self, nginx, work, *options):
+        """Record the worker of nginx while `work` runs. Return the events."""
+        trace = os.path.join(self.folder, "t.nettrace")
+        [pid] = worker_pids(nginx.process.pid) or [nginx.process.pid]
+        command = [RINGPIPE, "collect", "-f", "-o", trace, *options, "-p", str(pid)]
+        with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
+            self.wait_for_session(pid, recorder)
+            work()
+            status = drive.interrupt(recorder)
+            with recorder.stderr:
+                self.assertEqual(status, 0, recorder.stderr.read())
+        return self.read(trace)
+
+    def wait_for_session(self, pid, recorder):
+        def is_enabled():
+            done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
+                                  stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
+            return any((row["kind"], row["provider"]) == ("session", "nginx")
+                       for row in json.loads(done.stdout))
+        drive.wait_for(is_enabled, "a session in nginx", [recorder])
+
+    def read(self, trace):
+        done = subprocess.run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-",
+                               trace], stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertFalse([event for event in events if "Lost" in event["event"]])
+        return events
+
+    def of_name(self, events, name):
+        return [event["fields"] for event in events if event["event"] == name]
+
+    def test_every_request_has_a_span_that_agrees_with_the_access_log(self):
+        nginx = self.serve()
+
+        def work():
+            for path in ("/page.txt", "/back", "/missing", "/failed", "/moved", "/only"):
+                for _ in range(5):
+                    nginx.get(path)
+            nginx.get("/page.txt", port="tls")
+
+        events = self.record(nginx, work)
+        logged = collections.Counter(line[0] for line in nginx.log() if line[1] != "/back"
+                                     or line[2])
+        stops = self.of_name(events, "requestStop")
+        starts = self.of_name(events, "requestStart")
+        # The server behind answers /back too, without spans.
+        logged["200"] -= 5
+        self.assertEqual(collections.Counter(str(stop["status"]) for stop in stops), logged)
+        self.assertEqual(len(starts), len(stops))
+        self.assertEqual(len(self.of_name(events, "upstreamStop")), 5)
+        self.assertEqual(len(self.of_name(events, "tls_handshakeStop")), 1)
+        phases = collections.Counter(event["event"] for event in events if "_phase" in event["event"])
+        for name in ("rewrite", "preaccess", "access", "content"):
+            self.assertEqual(phases[f"{name}_phaseStart"], phases[f"{name}_phaseStop"], name)
+        # /only has no phases. A missing page passes the phases once, /moved rewrites twice.
+        self.assertEqual(phases["content_phaseStart"], 21)
+        self.assertEqual(phases["rewrite_phaseStart"], 31)
+
+    def test_the_ids_of_the_caller_go_on_to_the_upstream_server(self):
+        nginx = self.serve()
+        answers = []
+
+        def work():
+            answers.append(nginx.get("/back", {"traceparent": CALLER}))
+            answers.append(nginx.get("/unknown", {"traceparent": CALLER}))
+            answers.append(nginx.get("/back", {"traceparent": "damaged"}))
+            answers.append(nginx.get("/back"))
+
+        self.record(nginx, work)
+        ids = [line[2:] for line in nginx.log() if line[1] != "/unknown"]
+        log = [line for line in nginx.log()]
+        self.assertEqual(answers[0].split("-")[:2], ["00", TRACE_ID])
+        self.assertIn([TRACE_ID, answers[0].split("-")[2]], ids)
+        self.assertEqual(answers[1], CALLER)
+        for answer in answers[2:]:
+            self.assertRegex(answer, "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]$")
+            self.assertNotIn(TRACE_ID, answer)
+            self.assertIn(answer.split("-")[1:3], [line[2:] for line in log])
+
+    def test_an_upstream_server_that_fails_is_an_error_and_the_next_one_follows(self):
+        nginx = self.serve()
+        events = self.record(nginx, lambda: [nginx.get("/half") for _ in range(4)])
+        stops = self.of_name(events, "upstreamStop")
+        failed = [stop for stop in stops if stop["error"]]
+        self.assertEqual(len(stops) - len(failed), 4)
+        self.assertGreaterEqual(len(failed), 1)
+        for stop in failed:
+            self.assertEqual(stop["peer"], f"127.0.0.1:{nginx.ports['closed']}")
+
+    def test_the_status_of_the_cache_is_a_field(self):
+        nginx = self.serve()
+        events = self.record(nginx, lambda: [nginx.get("/cached") for _ in range(3)])
+        self.assertEqual([stop["cache"] for stop in self.of_name(events, "requestStop")],
+                         ["MISS", "HIT", "HIT"])
+
+    def test_locations_choose_their_spans_and_their_sample(self):
+        nginx = self.serve()
+
+        def work():
+            for _ in range(20):
+                nginx.get("/quiet")
+                nginx.get("/few")
+
+        starts = self.of_name(self.record(nginx, work), "requestStart")
+        self.assertEqual([start["path"] for start in starts], ["/few"] * 2)
+
+    def test_lines_of_the_log_are_events_with_their_connection(self):
+        nginx = self.serve()
+        events = self.record(nginx, lambda: nginx.get("/missing"))
+        [line] = [event for event in events if event["provider"] == "nginx-log"
+                  and "missing" in event["fields"]["text"]]
+        [start] = self.of_name(events, "requestStart")
+        self.assertEqual(line["event"], "error")
+        self.assertEqual(line["fields"]["connection"], start["connection"])
+        self.assertTrue(line["fields"]["text"].startswith("open() "))
+
+    def test_each_worker_is_a_process_of_its_own_through_reloads(self):
+        nginx = self.serve(workers=2)
+        for _ in range(5):
+            before = set(worker_pids(nginx.process.pid))
+            nginx.process.send_signal(signal.SIGHUP)
+            drive.wait_for(lambda: not before & set(worker_pids(nginx.process.pid)) and
+                           nginx.has_workers(2), "two new workers", [nginx.process])
+            self.assertEqual(nginx.get("/page.txt"), "page\n")
+
+    def test_one_process_without_a_master_is_traced(self):
+        nginx = self.serve(master="off")
+        events = self.record(nginx, lambda: nginx.get("/page.txt"))
+        self.assertEqual(len(self.of_name(events, "requestStop")), 1)
+
+    def test_the_counters_equal_the_requests(self):
+        nginx = self.serve()
+        rows = os.path.join(self.folder, "counters.json")
+        [pid] = worker_pids(nginx.process.pid)
+        command = [RINGPIPE, "counters", "collect", "--format", "json", "-f", "-o", rows,
+                   "--refresh", "1", "--counters", "nginx", "-p", str(pid)]
+
+        def has_all():
+            with open(rows, encoding="utf-8") as file:
+                return "status=4xx" in file.read()
+
+        with drive.running(command, stderr=subprocess.DEVNULL) as collector:
+            drive.wait_for(lambda: os.path.exists(rows) and os.path.getsize(rows) > 200,
+                           "counters", [collector])
+            for _ in range(7):
+                nginx.get("/missing")
+            drive.wait_for(has_all, "the class of the requests", [collector])
+            drive.interrupt(collector)
+
+    def test_wrong_directives_are_refused_with_their_place(self):
+        nginx = Nginx(self.module, self.folder)
+        for wrong, text in (("ringpipe_sample 0;", "must be"), ("ringpipe_spans some;", "some"),
+                            ("ringpipe_trace_context 3;", "3")):
+            with open(nginx.path, encoding="ascii") as file:
+                configuration = file.read()
+            path = nginx.path + ".wrong"
+            with open(path, "w", encoding="ascii") as file:
+                file.write(configuration.replace("ringpipe_sample 10;", wrong))
+            done = subprocess.run(["nginx", "-t", "-c", path, "-p", self.folder], check=False,
+                                  stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, re.escape(text) + ".*nginx.conf.wrong:[0-9]+")
+
+
+if __name__ == "__main__":
+    for program in ("nginx", "openssl", "cc", "pkg-config"):
+        if not shutil.which(program):
+            print(f"SKIP: no {program}")
+            sys.exit(77)
+    if not os.path.exists("/usr/share/nginx/src/conf_flags"):
+        print("SKIP: no nginx-dev")
+        sys.exit(77)
+    unittest.main()

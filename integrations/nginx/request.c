@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests and their phases. nginx runs the handlers of a phase in the reverse order of their
+ * registration, and a module that is loaded registers last, so our handlers mark the beginnings of
+ * the phases. The span of a request begins after the search for its location, because the location
+ * decides whether the request has spans.
+ */
+#include "module.h"
+
+#include "events.h"
+
+static struct rp_counter *requests_by_class[6];
+
+static ngx_str_t header_name = ngx_string("traceparent");
+
+static void end_request(ngx_http_request_t *r, struct ringpipe_request *request);
+
+/* The data of the cleanup, which survives internal redirects, unlike the module's context. */
+struct cleanup {
+	struct ringpipe_request request;
+	ngx_http_request_t *r;
+};
+
+/* For requests that end without the log phase. */
+static void on_free(void *data)
+{
+	struct cleanup *cleanup = data;
+
+	end_request(cleanup->r, &cleanup->request);
+}
+
+struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r)
+{
+	struct cleanup *data;
+
+	for (ngx_pool_cleanup_t *cleanup = r->pool->cleanup; cleanup; cleanup = cleanup->next) {
+		if (cleanup->handler == on_free) {
+			data = cleanup->data;
+			return &data->request;
+		}
+	}
+	return NULL;
+}
+
+static struct ringpipe_request *create(ngx_http_request_t *r)
+{
+	ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(r->pool, sizeof(struct cleanup));
+	struct cleanup *data;
+
+	if (!cleanup)
+		return NULL;
+	data = cleanup->data;
+	ngx_memzero(data, sizeof(*data));
+	data->r = r->main;
+	cleanup->handler = on_free;
+	return &data->request;
+}
+
+static ngx_table_elt_t *find_header(ngx_http_request_t *r)
+{
+	for (ngx_list_part_t *part = &r->headers_in.headers.part; part; part = part->next) {
+		ngx_table_elt_t *headers = part->elts;
+
+		for (ngx_uint_t i = 0; i < part->nelts; i++)
+			if (headers[i].key.len == header_name.len &&
+			    ngx_strncasecmp(headers[i].key.data, header_name.data,
+					    header_name.len) == 0)
+				return &headers[i];
+	}
+	return NULL;
+}
+
+/* Takes the ids of the caller's header, or else begins a trace. */
+static void begin_trace(ngx_http_request_t *r, struct ringpipe_request *request)
+{
+	const struct ringpipe_location *location =
+		ngx_http_get_module_loc_conf(r, ngx_http_ringpipe_module);
+	const ngx_table_elt_t *header = location->trace_context ? find_header(r) : NULL;
+
+	if (!header || rp_traceparent_parse((const char *)header->value.data, header->value.len,
+					    &request->activity, &request->flags) < 0)
+		rp_traceparent_generate(&request->activity, &request->flags);
+	request->has_trace = 1;
+}
+
+/* Makes the span of the request the parent of what upstream servers do. */
+static void set_header(ngx_http_request_t *r, const struct ringpipe_request *request)
+{
+	ngx_table_elt_t *header = find_header(r);
+	u_char *text = ngx_pnalloc(r->pool, RP_TRACEPARENT_SIZE);
+
+	if (!text)
+		return;
+	rp_traceparent_print(&request->activity, request->flags | RP_TRACE_SAMPLED, (char *)text);
+	if (!header) {
+		header = ngx_list_push(&r->headers_in.headers);
+		if (!header)
+			return;
+		ngx_memzero(header, sizeof(*header));
+		header->key = header_name;
+		header->lowcase_key = header_name.data;
+		header->hash = ngx_hash_key(header_name.data, header_name.len);
+	}
+	header->value.data = text;
+	header->value.len = RP_TRACEPARENT_SIZE - 1;
+}
+
+static struct ringpipe_request *begin_request(ngx_http_request_t *r)
+{
+	struct ringpipe_location *location =
+		ngx_http_get_module_loc_conf(r, ngx_http_ringpipe_module);
+	struct ringpipe_request *request = ringpipe_request_of(r);
+	struct rp_activity before;
+
+	if (location->spans == NGX_CONF_BITMASK_SET ||
+	    location->requests++ % location->sample != 0)
+		return request;
+	if (!request)
+		request = create(r);
+	if (!request)
+		return NULL;
+	if (!request->has_trace)
+		begin_trace(r, request);
+	request->spans = location->spans;
+	request->begun_ns = ringpipe_now_ns();
+	if (location->trace_context)
+		set_header(r, request);
+	if (!(request->spans & RINGPIPE_SPANS_REQUEST))
+		return request;
+	rp_activity_get(&before);
+	rp_activity_set(&request->activity);
+	nginx_request_start(r->connection->number, (const char *)r->method_name.data,
+			    r->method_name.len, (const char *)r->uri.data, r->uri.len,
+			    (const char *)r->headers_in.server.data, r->headers_in.server.len);
+	rp_activity_set(&before);
+	return request;
+}
+
+static void end_phase(struct ringpipe_request *request)
+{
+	if (request->end_phase)
+		request->end_phase(&request->phase);
+	request->end_phase = NULL;
+}
+
+static void begin_phase(struct ringpipe_request *request, void (*begin)(struct rp_span *span),
+			void (*end)(struct rp_span *span))
+{
+	struct rp_activity before;
+
+	end_phase(request);
+	if (!(request->spans & RINGPIPE_SPANS_PHASE))
+		return;
+	rp_activity_get(&before);
+	rp_activity_set(&request->activity);
+	begin(&request->phase);
+	rp_activity_set(&before);
+	request->end_phase = end;
+}
+
+static bool is_traced(void)
+{
+	return nginx_request_start_enabled() || nginx_request_stop_enabled() ||
+	       nginx_content_phase_start_enabled() || nginx_upstream_start_enabled();
+}
+
+static ngx_int_t on_rewrite(ngx_http_request_t *r)
+{
+	struct ringpipe_request *request = NULL;
+
+	if (r != r->main)
+		return NGX_DECLINED;
+	if (r->internal)
+		request = ringpipe_request_of(r);
+	else if (is_traced())
+		request = begin_request(r);
+	if (request && request->begun_ns)
+		begin_phase(request, nginx_rewrite_phase_begin, nginx_rewrite_phase_end);
+	return NGX_DECLINED;
+}
+
+static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *span),
+			 void (*end)(struct rp_span *span))
+{
+	struct ringpipe_request *request;
+
+	if (r != r->main || !is_traced())
+		return;
+	request = ringpipe_request_of(r);
+	if (request && request->begun_ns)
+		begin_phase(request, begin, end);
+}
+
+static ngx_int_t on_preaccess(ngx_http_request_t *r)
+{
+	change_phase(r, nginx_preaccess_phase_begin, nginx_preaccess_phase_end);
+	return NGX_DECLINED;
+}
+
+static ngx_int_t on_access(ngx_http_request_t *r)
+{
+	change_phase(r, nginx_access_phase_begin, nginx_access_phase_end);
+	return NGX_DECLINED;
+}
+
+static ngx_int_t on_content(ngx_http_request_t *r)
+{
+	change_phase(r, nginx_content_phase_begin, nginx_content_phase_end);
+	return NGX_DECLINED;
+}
+
+static ngx_uint_t status_of(ngx_http_request_t *r)
+{
+	if (r->err_status)
+		return r->err_status;
+	return r->headers_out.status;
+}
+
+static ngx_str_t cache_status_of(ngx_http_request_t *r)
+{
+	ngx_str_t text = ngx_string("");
+
+#if (NGX_HTTP_CACHE)
+	if (r->upstream && r->upstream->cache_status)
+		text = ngx_http_cache_status[r->upstream->cache_status - 1];
+#endif
+	return text;
+}
+
+static void end_request(ngx_http_request_t *r, struct ringpipe_request *request)
+{
+	struct rp_activity before;
+	ngx_str_t cache;
+
+	end_phase(request);
+	if (request->begun_ns && (request->spans & RINGPIPE_SPANS_REQUEST)) {
+		cache = cache_status_of(r);
+		rp_activity_get(&before);
+		rp_activity_set(&request->activity);
+		nginx_request_stop((uint16_t)status_of(r), (uint64_t)r->connection->sent,
+				   (uint64_t)r->request_length, (const char *)cache.data, cache.len,
+				   ringpipe_now_ns() - request->begun_ns);
+		rp_activity_set(&before);
+	}
+	request->begun_ns = 0;
+}
+
+/* Counts all requests, also those without spans. */
+static ngx_int_t on_log(ngx_http_request_t *r)
+{
+	ngx_uint_t class = status_of(r) / 100;
+	struct ringpipe_request *request;
+	ngx_time_t *now;
+
+	if (r != r->main)
+		return NGX_OK;
+	request = ringpipe_request_of(r);
+	if (request)
+		end_request(r, request);
+	rp_counter_add(requests_by_class[class < 6 ? class : 0], 1);
+	nginx_bytes_sent_add(r->connection->sent);
+	nginx_bytes_received_add(r->request_length);
+	now = ngx_timeofday();
+	nginx_request_time_record((double)(now->sec - r->start_sec) * 1000 +
+				  (double)now->msec - (double)r->start_msec);
+	return NGX_OK;
+}
+
+ngx_int_t ringpipe_counters_init(void)
+{
+	static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
+
+	for (ngx_uint_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+		struct rp_counter_tag tag = { "status", classes[i] };
+
+		if (rp_counter_series(nginx_requests_counter(), &tag, 1,
+				      &requests_by_class[i]) < 0)
+			return NGX_ERROR;
+	}
+	return NGX_OK;
+}
+
+/* The first registration of a phase's handlers is the last one that runs. */
+ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
+{
+	static const struct {
+		ngx_http_phases phase;
+		ngx_http_handler_pt handler;
+	} hooks[] = {
+		{ NGX_HTTP_REWRITE_PHASE, on_rewrite },
+		{ NGX_HTTP_PREACCESS_PHASE, on_preaccess },
+		{ NGX_HTTP_ACCESS_PHASE, on_access },
+		{ NGX_HTTP_PRECONTENT_PHASE, on_content },
+		{ NGX_HTTP_LOG_PHASE, on_log },
+	};
+	ngx_http_core_main_conf_t *core =
+		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+	for (ngx_uint_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
+		ngx_http_handler_pt *handler = ngx_array_push(&core->phases[hooks[i].phase].handlers);
+
+		if (!handler)
+			return NGX_ERROR;
+		*handler = hooks[i].handler;
+	}
+	return NGX_OK;
+}
+
+enum { TRACE_ID, SPAN_ID, TRACEPARENT };
+
+/* A request without spans gets its ids when a variable is first read. */
+static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *value,
+			      uintptr_t which)
+{
+	static const struct {
+		uint8_t from, size;	/* in VERSION-TRACE-SPAN-FLAGS */
+	} parts[] = { [TRACE_ID] = { 3, 32 }, [SPAN_ID] = { 36, 16 }, [TRACEPARENT] = { 0, 55 } };
+	struct ringpipe_request *request = ringpipe_request_of(r);
+	char *text = ngx_pnalloc(r->pool, RP_TRACEPARENT_SIZE);
+
+	if (!request)
+		request = create(r);
+	if (!request || !text)
+		return NGX_ERROR;
+	if (!request->has_trace)
+		begin_trace(r, request);
+	rp_traceparent_print(&request->activity, request->flags, text);
+	value->data = (u_char *)text + parts[which].from;
+	value->len = parts[which].size;
+	value->valid = 1;
+	value->no_cacheable = 0;
+	value->not_found = 0;
+	return NGX_OK;
+}
+
+ngx_int_t ringpipe_request_add_variables(ngx_conf_t *cf)
+{
+	static struct {
+		ngx_str_t name;
+		uintptr_t which;
+	} variables[] = {
+		{ ngx_string("ringpipe_trace_id"), TRACE_ID },
+		{ ngx_string("ringpipe_span_id"), SPAN_ID },
+		{ ngx_string("ringpipe_traceparent"), TRACEPARENT },
+	};
+
+	for (ngx_uint_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		ngx_http_variable_t *variable = ngx_http_add_variable(cf, &variables[i].name, 0);
+
+		if (!variable)
+			return NGX_ERROR;
+		variable->get_handler = get_variable;
+		variable->data = variables[i].which;
+	}
+	return NGX_OK;
+}
