@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Prints what has to be built for some tests, as arguments of ninja.
+"""Prints what has to be built for some tests, for the option --ninja-args of `meson compile`.
 
 usage: scripts/testtargets.py BUILD [--suite SUITE]… [--no-suite SUITE]…
 
@@ -31,10 +31,9 @@ def main():
         if (not wanted or suites & wanted) and not suites & unwanted:
             needed.update(test['depends'])
     root = os.path.realpath(arguments.build)
-    for target in introspect(arguments.build, 'targets'):
-        if target['id'] in needed:
-            for file in target['filename']:
-                print(os.path.relpath(file, root))
+    print(','.join(os.path.relpath(file, root)
+                   for target in introspect(arguments.build, 'targets') if target['id'] in needed
+                   for file in target['filename']))
 
 
 main()

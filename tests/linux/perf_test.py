@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,9 @@ class WithHost(unittest.TestCase):
         command = ["perf", "--buildid-dir", os.path.join(self.folder, files), *arguments]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=PATIENCE_S, check=False)
+        # perf 6.1 may abort by an assertion of its own, or by the checks of libc.
+        if done.returncode == -signal.SIGABRT:
+            self.skipTest(f"perf {arguments[0]} was killed by signal {signal.SIGABRT:d}")
         self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
