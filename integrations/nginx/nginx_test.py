@@ -52,7 +52,11 @@ http {{
 		root {folder};
 		location /back {{ proxy_pass http://back; }}
 		location /half {{ proxy_pass http://half; }}
-		location /cached {{ proxy_pass http://back; proxy_cache cache; proxy_cache_valid 1m; }}
+		location /cached {{
+			proxy_pass http://back;
+			proxy_cache cache;
+			proxy_cache_valid 1m;
+		}}
 		location /unknown {{ ringpipe_trace_context off; proxy_pass http://back; }}
 		location /quiet {{ ringpipe_spans off; return 200 "quiet"; }}
 		location /few {{ ringpipe_sample 10; return 200 "few"; }}
@@ -215,7 +219,8 @@ class NginxTest(unittest.TestCase):
         self.assertEqual(len(starts), len(stops))
         self.assertEqual(len(self.of_name(events, "upstreamStop")), 5)
         self.assertEqual(len(self.of_name(events, "tls_handshakeStop")), 1)
-        phases = collections.Counter(event["event"] for event in events if "_phase" in event["event"])
+        phases = collections.Counter(event["event"] for event in events
+                                     if "_phase" in event["event"])
         for name in ("rewrite", "preaccess", "access", "content"):
             self.assertEqual(phases[f"{name}_phaseStart"], phases[f"{name}_phaseStop"], name)
         # /only has no phases. A missing page passes the phases once, /moved rewrites twice.
@@ -248,7 +253,7 @@ class NginxTest(unittest.TestCase):
         events = self.record(nginx, lambda: [nginx.get("/half") for _ in range(4)])
         stops = self.of_name(events, "upstreamStop")
         failed = [stop for stop in stops if stop["error"]]
-        self.assertEqual(len(stops) - len(failed), 4)
+        self.assertEqual(len(stops) - len(failed), 4, (stops, nginx.log()))
         self.assertGreaterEqual(len(failed), 1)
         for stop in failed:
             self.assertEqual(stop["peer"], f"127.0.0.1:{nginx.ports['closed']}")

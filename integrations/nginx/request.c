@@ -297,7 +297,8 @@ ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
 	for (ngx_uint_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
-		ngx_http_handler_pt *handler = ngx_array_push(&core->phases[hooks[i].phase].handlers);
+		ngx_http_phase_t *phase = &core->phases[hooks[i].phase];
+		ngx_http_handler_pt *handler = ngx_array_push(&phase->handlers);
 
 		if (!handler)
 			return NGX_ERROR;

@@ -61,6 +61,7 @@ ROWS = {
     'src/tools/ringpipe-bpf/': 'bpf/ client trace cli ipc base',
     'src/python/': 'trace nettrace',
     'examples/': '',
+    'integrations/': '',
     'bench/': '',
     'tests/unit/': 'base ring ipc host symbols core nettrace sink counter diag unwind sample '
                    'export lttng cli trace analysis client ringpipe ringpipe-dump ringpipe-kernel '
