@@ -88,18 +88,30 @@ class Busy(unittest.SkipTest):
     """Other programs load the machine too much for a test, which may succeed later."""
 
 
+@contextlib.contextmanager
+def failing_sub_test(message=None, **parameters):
+    """Stand in for TestCase.subTest(), which keeps a failure from its caller."""
+    try:
+        yield
+    except AssertionError as failure:
+        raise AssertionError(f"{message or ''} {parameters or ''}: {failure}") from failure
+
+
 def in_one_of_three(test):
     """Run the test again, twice at most, if it fails or finds the machine busy: other programs may
     load the machine so that the kernel drops records, which the trace reports, or may preempt a
-    thread that is about to sleep."""
+    thread that is about to sleep. A failure within a subtest repeats the whole test, too."""
     @functools.wraps(test)
     def repeated(self):
         for _ in range(2):
+            self.subTest = failing_sub_test
             try:
                 return test(self)
             except (AssertionError, Busy) as failure:
                 print(f"again: {failure}", file=sys.stderr)
                 self.prepare_again()
+            finally:
+                del self.subTest
         return test(self)
     return repeated
 

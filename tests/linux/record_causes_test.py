@@ -227,6 +227,19 @@ class Repetition(unittest.TestCase):
             with self.subTest(outcomes=outcomes):
                 self.assertEqual(self.runs_of(*outcomes), runs)
 
+    def test_a_failure_within_a_subtest_repeats_the_whole_test(self):
+        runs = []
+
+        @in_one_of_three
+        def test(case):
+            runs.append(None)
+            for number in range(3):
+                with case.subTest("part", number=number):
+                    case.assertNotEqual((len(runs), number), (1, 1))
+        test(self)
+        self.assertEqual((len(runs), self.preparations), (2, 1))
+        self.assertNotIn("subTest", vars(self))
+
 
 if __name__ == "__main__":
     record_case.require_recorder()
