@@ -141,6 +141,26 @@ class Collect(ToolTest):
                 last = [request for request in fake.requests if request.command == version][0]
                 self.assertTrue(last.payload.startswith(head))
 
+    def test_a_stop_is_one_also_if_the_server_resets_the_connection(self):
+        """The kernel reports ECONNRESET if the server closes with bytes that it did not read."""
+        before, after = self.whole()
+        runtime = Runtime(before, after, versions=(OWN,))
+        for arguments in (["--block", "250"], ["--coarse"]):
+            with self.subTest(arguments=arguments):
+                runtime.stop.clear()
+                runtime.sent.clear()
+                fake = Server(self.directory, runtime, leaves_unread=True)
+                process = self.collect("--force", *arguments)
+                self.assertTrue(runtime.sent.wait(PATIENCE))
+                self.wait_until(lambda: os.path.exists(self.path("out.nettrace")) and
+                                self.read("out.nettrace") == before)
+                process.send_signal(signal.SIGINT)
+                _, err = self.finish(process, 0)
+                fake.close()
+                fake.check()
+                self.assertEqual(self.read("out.nettrace"), before + after)
+                self.assertNotIn("ended", err)
+
     def test_the_session_may_end_by_itself(self):
         before, after = self.whole()
         runtime = Runtime(before, after)

@@ -42,7 +42,9 @@ def process_info(version, command=0x08):
     return struct.pack("<I", 1) + payload + string("linux-x64") if command == 0x08 else payload
 
 
-def receive(connection, size):
+def receive(connection, size, leaves_unread=False):
+    if leaves_unread:
+        return connection.recv(size, socket.MSG_PEEK | socket.MSG_WAITALL)
     data = b""
     while len(data) < size:
         part = connection.recv(size - len(data))
@@ -53,12 +55,12 @@ def receive(connection, size):
 
 
 class Request:
-    def __init__(self, connection):
+    def __init__(self, connection, leaves_unread=False):
         header = receive(connection, 20)
         assert header[:14] == MAGIC, header
         size, self.set, self.id, reserved = struct.unpack("<HBBH", header[14:])
         assert reserved == 0
-        self.payload = receive(connection, size - 20)
+        self.payload = receive(connection, size - 20, leaves_unread)
         self.command = (self.set, self.id)
 
 
@@ -82,9 +84,11 @@ def is_ours(pid):
 
 class Server:
     """Listen in `directory` as this process; `handler(connection, request)` runs in a thread for
-    each connection, which is closed afterwards. Received requests are in `requests`."""
+    each connection, which is closed afterwards. Received requests are in `requests`. If it leaves
+    payloads unread, clients see a reset when the connection is closed."""
 
-    def __init__(self, directory, handler):
+    def __init__(self, directory, handler, leaves_unread=False):
+        self.leaves_unread = leaves_unread
         self.path = socket_path(directory, os.getpid())
         self.handler = handler
         self.requests = []
@@ -109,7 +113,7 @@ class Server:
             if not is_ours(peer_of(connection)):
                 return
             try:
-                request = Request(connection)
+                request = Request(connection, self.leaves_unread)
                 self.requests.append(request)
                 self.handler(connection, request)
             except OSError:

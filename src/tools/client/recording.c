@@ -366,12 +366,13 @@ static void step_stream(struct recording *recording)
 
 	if (got > 0) {
 		save_chunk(recording, (size_t)got);
-	} else if (got == 0) {
+	} else if (got == 0 || errno == ECONNRESET) {
+		/*
+		 * A peer that closes with bytes of ours unread resets the connection; all that it
+		 * sent has been received.
+		 */
 		end(recording, recording->phase == STOPPING ? RP_RECORDING_STOPPED :
 							     RP_RECORDING_PEER_ENDED);
-	} else if (errno == ECONNRESET) {
-		/* The peer closed with our request unread; all that it sent has been received. */
-		end(recording, RP_RECORDING_PEER_ENDED);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		line_clear(recording);
 		rp_tool_error("reading from process %d: %s", recording->plan->target->pid,
