@@ -40,6 +40,30 @@ if child:
 while child or os.getppid() == parent:
     time.sleep(0.001)
 """
+# At the first line, starts a process and a thread; at the second, both of them sleep many times.
+STARTS = """
+import os, sys, threading, time
+def sleep():
+    os.read(go[0], 1)
+    for _ in range(40):
+        time.sleep(0.005)
+go = os.pipe()
+print("ready")
+sys.stdin.readline()
+child = os.fork()
+if child == 0:
+    sleep()
+    os._exit(0)
+thread = threading.Thread(target=sleep)
+thread.start()
+print(child, thread.native_id)
+sys.stdin.readline()
+os.write(go[1], b"12")
+thread.join()
+os.wait()
+print("done")
+"""
+ENABLE_SHIM = os.environ["ENABLE_SHIM_LIBRARY"]
 APART = ["unshare", "--time", "--monotonic", "100000", "--boottime", "200000", "--fork"]
 
 
@@ -207,6 +231,44 @@ os.read(ends[0], 1)
 """)
         self.assertIn("sleep", names)
         self.assertEqual(names - {"sh", "sleep", os.path.basename(sys.executable)}, set())
+
+    def test_what_starts_while_the_recorder_does_is_in_the_trace(self):
+        """Neither the process nor the thread runs long enough for a sample."""
+        self.require_waits()
+        os.unlink(self.trace)
+        folder = os.path.dirname(self.trace)
+        end = os.path.join(folder, "end")
+        os.mkfifo(end)
+        with contextlib.ExitStack() as stack:
+            chosen = stack.enter_context(subprocess.Popen(
+                [sys.executable, "-uc", STARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                text=True))
+            stack.callback(chosen.kill)
+            stack.enter_context(chosen.stdin)
+            self.assertEqual(chosen.stdout.readline(), "ready\n")
+            with drive.running([TOOL, "record", "-o", self.trace, "-p", str(chosen.pid),
+                                "--providers", "none"], stderr=subprocess.PIPE, text=True,
+                               env={**WITHOUT_LEAKS, "LD_PRELOAD": ENABLE_SHIM,
+                                    "ENABLE_SHIM": folder}) as recorder:
+                drive.wait_for(lambda: os.path.exists(os.path.join(folder, "begin")),
+                               "the events", [recorder])
+                chosen.stdin.write("start\n")
+                chosen.stdin.flush()
+                process, thread = map(int, chosen.stdout.readline().split())
+                os.close(os.open(end, os.O_WRONLY))
+                drive.wait_for(lambda: os.path.exists(self.trace) and
+                               os.path.getsize(self.trace) > 0, "the first bytes", [recorder])
+                chosen.stdin.write("sleep\n")
+                chosen.stdin.flush()
+                self.assertEqual(chosen.stdout.readline(), "done\n")
+                status = drive.interrupt(recorder)
+                with recorder.stderr:
+                    self.assertEqual(status, 0, recorder.stderr.read())
+        waits = collections.Counter((event["process"], event["thread"])
+                                    for event in events_of(self.trace)[0]
+                                    if event["event"] == "cswitch")
+        self.assertGreaterEqual(waits[process, process], 20)
+        self.assertGreaterEqual(waits[chosen.pid, thread], 20)
 
     @in_one_of_three
     def test_other_processes_do_not_fill_the_ring(self):

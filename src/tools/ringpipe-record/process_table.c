@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/ringpipe-record/process_table.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -127,6 +126,7 @@ static struct rp_machine_thread *add_thread(struct rp_process_table *table,
 			thread->process->threads--;
 		*thread = (struct rp_machine_thread){
 			.process = process, .tid = tid, .since_ns = process->since_ns,
+			.seen_ns = process->since_ns,
 			.trace_id = thread->trace_id + LIFE_STEP,
 		};
 		return thread;
@@ -139,7 +139,7 @@ static struct rp_machine_thread *add_thread(struct rp_process_table *table,
 		return NULL;
 	grown[table->thread_count++] = (struct rp_machine_thread){
 		.process = process, .tid = tid, .since_ns = process->since_ns,
-		.trace_id = (uint64_t)tid,
+		.seen_ns = process->since_ns, .trace_id = (uint64_t)tid,
 	};
 	slot->index = table->thread_count & 0x3fffffff;
 	return &grown[table->thread_count - 1];
@@ -238,8 +238,10 @@ struct scan {
 	struct rp_machine_process *process;
 };
 
+/* Adds the threads that the table does not have yet. */
 static int scan_threads(struct scan *scan)
 {
+	const uint64_t begin_ns = rp_machine_time_ns();
 	const struct dirent *entry;
 	char path[64];
 	int ret = 0;
@@ -248,9 +250,18 @@ static int scan_threads(struct scan *scan)
 	snprintf(path, sizeof(path), "/proc/%d/task", scan->process->pid);
 	dir = opendir(path);
 	while (dir && ret == 0 && (entry = readdir(dir))) {
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    !add_thread(scan->table, scan->process, (pid_t)atoi(entry->d_name)))
+		const pid_t tid = (pid_t)atoi(entry->d_name);
+		struct rp_machine_thread *added;
+
+		if (tid <= 0 || rp_process_table_find(scan->table, scan->process->pid, tid))
+			continue;
+		added = add_thread(scan->table, scan->process, tid);
+		if (!added) {
 			ret = -ENOMEM;
+			break;
+		}
+		added->since_ns = begin_ns;
+		added->seen_ns = rp_machine_time_ns();
 	}
 	if (dir)
 		closedir(dir);
@@ -302,10 +313,12 @@ int rp_process_table_scan(struct rp_process_table *table, const struct rp_proces
 	int ret = dir ? 0 : -errno;
 
 	while (ret == 0 && (entry = readdir(dir))) {
-		pid_t pid = (pid_t)atoi(entry->d_name);
+		const pid_t pid = (pid_t)atoi(entry->d_name);
+		struct scan scan = { table, find_process(table, pid) };
 
-		if (pid > 0 && is_chosen(choice, pid) && !find_process(table, pid))
-			ret = scan_process(table, pid);
+		if (pid <= 0 || !is_chosen(choice, pid))
+			continue;
+		ret = scan.process ? scan_threads(&scan) : scan_process(table, pid);
 	}
 	if (dir)
 		closedir(dir);
@@ -369,7 +382,7 @@ static int follow_start(struct rp_process_table *table, const struct rp_perf_rec
 	struct rp_machine_process *process = find_process(table, record->process), *parent;
 	struct rp_proc about;
 
-	if (known && known->process && !known->has_ended && record->time_ns < known->since_ns)
+	if (known && known->process && !known->has_ended && record->time_ns < known->seen_ns)
 		return 0;
 	if (record->process == record->start.process) {
 		if (!process || !add_thread(table, process, record->thread))

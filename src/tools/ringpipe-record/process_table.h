@@ -45,7 +45,8 @@ struct rp_machine_process {
 struct rp_machine_thread {
 	struct rp_machine_process *process;
 	pid_t tid;
-	uint64_t since_ns;
+	uint64_t since_ns;		/* older records of its end are those of an earlier life */
+	uint64_t seen_ns;		/* older records of its start are those of this life */
 	/*
 	 * The id in the trace. It differs from `tid` if that id was used before, because
 	 * TraceEvent identifies threads by that id alone.
@@ -73,8 +74,9 @@ struct rp_process_choice {
 };
 
 /*
- * Read the processes from /proc. Those that end meanwhile are left out. Others are not in the table
- * until a record names them. 0; -ENOMEM; -errno.
+ * Read the processes from /proc, and add those and their threads that the table does not have.
+ * Those that end meanwhile are left out. Others are not in the table until a record names them.
+ * 0; -ENOMEM; -errno.
  */
 int rp_process_table_scan(struct rp_process_table *table, const struct rp_process_choice *choice);
 

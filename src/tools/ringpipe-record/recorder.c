@@ -65,20 +65,23 @@ static size_t unprivileged_ring_bytes(void)
 	return bytes;
 }
 
-/* Records of processes that start between the scan and the opening of events are missing. */
+/*
+ * Children inherit the events of their parents. Samples of a thread that starts between the scan
+ * and the opening of its parent's events are missing.
+ */
 static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *options,
 		       const char **ret_call)
 {
-	const struct rp_process_choice choice = {
-		.process = recorder->options.process,
-		.by_user = options->without_kernel, .user = geteuid(),
-	};
 	pid_t *threads;
 	int ret;
 
 	*ret_call = "/proc";
+	recorder->choice = (struct rp_process_choice){
+		.process = recorder->options.process,
+		.by_user = options->without_kernel, .user = geteuid(),
+	};
 	recorder->scan_ns = rp_machine_time_ns();
-	ret = rp_process_table_scan(recorder->processes, &choice);
+	ret = rp_process_table_scan(recorder->processes, &recorder->choice);
 	if (ret < 0)
 		return ret;
 	threads = rp_process_table_threads(recorder->processes, &options->thread_count);
@@ -275,7 +278,10 @@ static int follow_clocks(struct rp_recorder *recorder, bool is_last)
 	return ret;
 }
 
-/* The records of changes begin before /proc is read, so that no change is missed. */
+/*
+ * The kernel records changes before this function reads /proc, so that no change is missed. Chosen
+ * processes were read earlier; the second reading finds those that started meanwhile.
+ */
 int rp_recorder_start(struct rp_recorder *recorder)
 {
 	int ret = rp_record_trace_create(recorder->options.output, recorder->options.frequency_hz,
@@ -287,8 +293,8 @@ int rp_recorder_start(struct rp_recorder *recorder)
 		ret = follow_clocks(recorder, false);
 	if (ret == 0)
 		ret = rp_perf_enable(recorder->perf);
-	if (ret == 0 && !recorder->is_chosen)
-		ret = rp_process_table_scan(recorder->processes, &(struct rp_process_choice){ 0 });
+	if (ret == 0)
+		ret = rp_process_table_scan(recorder->processes, &recorder->choice);
 	if (ret == 0)
 		ret = start_waits(recorder);
 	if (ret == 0)

@@ -26,6 +26,7 @@ struct rp_recorder {
 	struct rp_record_trace *trace;
 	struct rp_clock_watch clocks;
 	bool is_chosen;			/* only chosen processes are recorded */
+	struct rp_process_choice choice;	/* these; all zeros: all */
 	uint64_t scan_ns;		/* of is_chosen: when their choice began */
 	uint64_t named_ns;		/* when functions were named last */
 	uint64_t ends[RP_WALK_FRAMES_MAX + 1];	/* how walks ended */
