@@ -88,19 +88,24 @@ print(ctypes.addressof(ctypes.c_char.from_buffer(memory)) + 5 * 4096, took)
 
 
 class Records(Case):
+    def check_messages(self, errors):
+        if lacks_bpf(errors):
+            self.skipTest(errors)
+
     def record_command(self, groups, *command):
         """Return the output of a command, and the machine's events of its process."""
         done = self.record("--providers", "none", "--kernel", groups, "--off-cpu", "0",
                            "--buffer", "64", "--", "sh", "-c", 'echo $$; exec "$@"', "sh",
                            *command, env=WITHOUT_LEAKS)
-        if lacks_bpf(done.stderr):
-            self.skipTest(done.stderr)
+        self.check_messages(done.stderr)
+        pid, _, out = done.stdout.partition("\n")
+        return out, [row for row in self.rows() if row["provider"] == "Ringpipe-Machine"
+                     and row.get("process_id") == int(pid)]
+
+    def rows(self):
         lines = subprocess.run([TOOL, "convert", "--quiet", "--to", "jsonl", "-o", "-", self.trace],
                                stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout
-        rows = [json.loads(line) for line in lines.splitlines()]
-        pid, _, out = done.stdout.partition("\n")
-        return out, [row for row in rows if row["provider"] == "Ringpipe-Machine"
-                     and row.get("process_id") == int(pid)]
+        return [json.loads(line) for line in lines.splitlines()]
 
     def record_python(self, groups, code, *arguments):
         return self.record_command(groups, sys.executable, "-c", code, *arguments)
@@ -108,8 +113,7 @@ class Records(Case):
     def test_the_trace_states_which_groups_it_has(self):
         for groups, stated in ("all", "sched,syscalls,futex,faults,block,irq"), ("irq", "irq"):
             done = self.record("--kernel", groups, "--off-cpu", "2ms", "-f", "--", "true")
-            if lacks_bpf(done.stderr):
-                self.skipTest(done.stderr)
+            self.check_messages(done.stderr)
             line = subprocess.run([TOOL, "convert", "--quiet", "--to", "jsonl", "-o", "-",
                                    "--where", 'event == "Groups"', self.trace],
                                   stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout

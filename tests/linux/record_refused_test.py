@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""ringpipe record without the right to load BPF programs: perf_events report the waits."""
+"""ringpipe record without the right to load BPF programs: perf_events report the waits, and the
+kernel's tracepoints the other groups."""
 import os
 import subprocess
+import sys
 
 import record_case
-from record_case import (KERNEL_START, PATIENCE, TOOL, WAITS_HOST, Case, clients, events_of,
+import record_causes_test
+from record_case import (HOST, KERNEL_START, PATIENCE, TOOL, WAITS_HOST, Case, clients, events_of,
                          functions, in_one_of_three)
 
 # root without CAP_BPF and CAP_SYS_ADMIN, but with CAP_PERFMON
@@ -61,9 +64,87 @@ class WithoutBpf(Case):
                                "--", "true"], text=True, stderr=subprocess.PIPE,
                               timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no system calls, futexes, page faults, block requests or interrupts are "
-                      "recorded", done.stderr)
+        self.assertIn("system calls, futexes, page faults and block requests come from "
+                      "tracepoints", done.stderr)
+        self.assertIn("no interrupts are recorded", done.stderr)
         self.assertIn("CAP_BPF", done.stderr)
+
+    def test_without_tracepoints_the_groups_are_reported_as_missing(self):
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", """
+            mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug &&
+            exec "$@" """, "sh", *WITHOUT_BPF, TOOL, "record", "-o", self.trace, "--providers",
+                               "none", "--kernel", "syscalls,faults", "--", HOST, "100"],
+                              text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              timeout=PATIENCE, check=False)
+        if "mount:" in done.stderr or "unshare:" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no system calls or page faults are recorded", done.stderr)
+        self.assertTrue([event for event in events_of(self.trace)[0] if event["event"] == "cpu"])
+
+
+CALL = """
+import os
+for number in range(100):
+    try:
+        os.lseek(1, number, 7)
+    except OSError:
+        pass
+print("done")
+"""
+
+
+class Tracepoints(record_causes_test.Records):
+    """The same records as from BPF programs, except for what only these know."""
+    prefix = WITHOUT_BPF
+    test_the_trace_states_which_groups_it_has = None
+    test_a_call_that_may_wait_for_a_disk_has_the_name_of_its_file = None
+    test_a_wait_for_the_processor_names_the_thread_that_used_it = None
+
+    def check_messages(self, errors):
+        self.assertIn("come from tracepoints", errors)
+
+    def check_calls(self, rows):
+        calls = [row["fields"] for row in rows if row["event"] == "Syscall"
+                 and row["fields"]["name"] == "lseek" and row["fields"]["argument2"] == 7]
+        self.assertEqual([call["argument1"] for call in calls], list(range(100)))
+        for call in calls:
+            self.assertLess(call["result"], 0)
+            self.assertGreater(call["duration_ns"], 0)
+
+    @in_one_of_three
+    def test_each_system_call_has_its_arguments_its_result_and_the_innermost_function(self):
+        _, rows = self.record_python("syscalls", CALL)
+        self.check_calls(rows)
+        for row in rows:
+            if row["event"] == "Syscall" and row["fields"]["name"] == "lseek":
+                self.assertEqual(len(row["stack"]), 1)
+
+    @in_one_of_three
+    def test_a_chosen_process_alone_has_records(self):
+        with subprocess.Popen([sys.executable, "-uc", f"input(); exec({CALL!r}); input()"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as chosen:
+            self.addCleanup(chosen.kill)
+            with record_case.drive.running(
+                    [*WITHOUT_BPF, TOOL, "record", "-o", self.trace, "--providers", "none",
+                     "--kernel", "syscalls,faults", "--off-cpu", "0", "-p", str(chosen.pid)],
+                    stderr=subprocess.PIPE, text=True) as recorder:
+                record_case.drive.wait_for(
+                    lambda: os.path.exists(self.trace) and os.path.getsize(self.trace) > 0,
+                    "the first bytes", [recorder])
+                chosen.stdin.write("\n")
+                chosen.stdin.flush()
+                chosen.stdout.readline()
+                status = record_case.drive.interrupt(recorder)
+                with recorder.stderr:
+                    errors = recorder.stderr.read()
+            chosen.communicate("\n", timeout=PATIENCE)
+        self.assertEqual(status, 0, errors)
+        rows = self.rows()
+        self.check_calls(rows)
+        self.assertEqual({row["process_id"] for row in rows
+                          if row["event"] in ("Syscall", "PageFault")}, {chosen.pid})
 
 
 if __name__ == "__main__":

@@ -162,14 +162,16 @@ static void print_status(struct run *run, int64_t now_ms)
  */
 static int wait_for_pass(const struct run *run)
 {
-	struct pollfd waits[3] = { { .fd = run->signal_fd, .events = POLLIN } };
-	int fds[2], ready = poll(waits, 1, REST_MS);
+	struct pollfd waits[1 + RP_RECORDER_FDS] = {
+		{ .fd = run->signal_fd, .events = POLLIN },
+	};
+	int fds[RP_RECORDER_FDS], ready = poll(waits, 1, REST_MS);
 
 	rp_recorder_fds(run->recorder, fds);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < RP_RECORDER_FDS; i++)
 		waits[i + 1] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
 	if (ready == 0)
-		ready = poll(waits, 3, PASS_MS - REST_MS);
+		ready = poll(waits, 1 + RP_RECORDER_FDS, PASS_MS - REST_MS);
 	return ready < 0 && errno != EINTR ? -errno : 0;
 }
 

@@ -106,6 +106,29 @@ static void fill_switch_attributes(struct perf_event_attr *attr, size_t ring_byt
 	};
 }
 
+static void fill_point_attributes(struct perf_event_attr *attr, const struct rp_perf_point *point,
+				  size_t ring_bytes)
+{
+	*attr = (struct perf_event_attr){
+		.size = sizeof(*attr),
+		.type = point->type,
+		.config = point->config,
+		.sample_period = 1,
+		.sample_type = RP_PERF_POINT_TYPE |
+			       (point->has_registers ? PERF_SAMPLE_REGS_USER : 0) |
+			       (point->stack_bytes ? PERF_SAMPLE_STACK_USER : 0),
+		.sample_regs_user = point->has_registers ? RP_PERF_REGISTERS : 0,
+		.sample_stack_user = point->stack_bytes,
+		.disabled = 1,
+		.exclude_kernel = point->type != PERF_TYPE_TRACEPOINT,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = (uint32_t)(ring_bytes / 2),
+	};
+}
+
 /* Return: a descriptor; -errno. Kernels before 5.12 know no build ids in records. */
 static int open_event(struct perf_event_attr *attr, pid_t thread, int processor)
 {
@@ -174,13 +197,34 @@ static int add_event(struct rp_perf *perf, int fd, struct ring *ring, const char
 	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
 }
 
-static int open_processor(struct rp_perf *perf, struct perf_event_attr *attr, int processor,
-			  const char **ret_call)
+/* Note the id of the event, which its records have, and set its filter. */
+static int prepare_point(struct rp_perf *perf, size_t index, int fd, const char **ret_call)
+{
+	const struct rp_perf_point *point = &perf->options->points[index];
+	struct rp_thread_slot *slot;
+	uint64_t id;
+
+	*ret_call = "ioctl(PERF_EVENT_IOC_ID)";
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) < 0)
+		return -errno;
+	if (rp_thread_table_add(&perf->parts.ids, id, &slot) < 0)
+		return -ENOMEM;
+	slot->index = (index + 1) & 0x3fffffff;
+	*ret_call = "ioctl(PERF_EVENT_IOC_SET_FILTER)";
+	return *point->filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, point->filter) < 0 ?
+	       -errno : 0;
+}
+
+/* Open one event of a processor for each thread. `*ring` is the processor's; NULL: none yet. */
+static int open_threads(struct rp_perf *perf, struct perf_event_attr *attr, int processor,
+			size_t point, struct ring **ring, const char **ret_call)
 {
 	static const pid_t all = -1;
-	const pid_t *threads = perf->options->threads ? perf->options->threads : &all;
-	size_t count = perf->options->threads ? perf->options->thread_count : 1;
-	struct ring *ring = NULL;
+	const struct rp_perf_options *options = perf->options;
+	const bool is_of_all = !options->threads ||
+			       (options->points && options->points[point].is_of_all);
+	const pid_t *threads = is_of_all ? &all : options->threads;
+	const size_t count = is_of_all ? 1 : options->thread_count;
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && i < count; i++) {
@@ -193,10 +237,37 @@ static int open_processor(struct rp_perf *perf, struct perf_event_attr *attr, in
 			continue;
 		if (fd < 0)
 			return fd;
-		ret = add_event(perf, fd, ring, ret_call);
-		ring = &perf->rings[perf->ring_count - 1];
+		ret = add_event(perf, fd, *ring, ret_call);
+		if (ret == 0 && options->points)
+			ret = prepare_point(perf, point, fd, ret_call);
+		*ring = perf->ring_count ? &perf->rings[perf->ring_count - 1] : NULL;
 	}
 	return ret;
+}
+
+/* The tracepoints and counters of one processor. */
+static int open_points(struct rp_perf *perf, int processor, const char **ret_call)
+{
+	const struct rp_perf_options *options = perf->options;
+	struct ring *ring = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < options->point_count; i++) {
+		struct perf_event_attr attr;
+
+		fill_point_attributes(&attr, &options->points[i], perf->ring_bytes);
+		attr.inherit = options->threads && !options->points[i].is_of_all;
+		ret = open_threads(perf, &attr, processor, i, &ring, ret_call);
+	}
+	return ret;
+}
+
+static int open_processor(struct rp_perf *perf, struct perf_event_attr *attr, int processor,
+			  const char **ret_call)
+{
+	struct ring *ring = NULL;
+
+	return open_threads(perf, attr, processor, 0, &ring, ret_call);
 }
 
 int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_perf,
@@ -218,13 +289,17 @@ int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_per
 	perf->rings = calloc((size_t)processors, sizeof(*perf->rings));
 	if (perf->epoll_fd < 0 || !perf->rings)
 		ret = -ENOMEM;
-	perf->stats.is_hardware = !options->is_switches && has_hardware(options);
+	perf->parts.has_ids = options->points;
+	perf->parts.points = options->points;
+	perf->stats.is_hardware = !options->is_switches && !options->points &&
+				  has_hardware(options);
 	if (options->is_switches)
 		fill_switch_attributes(&attr, perf->ring_bytes);
 	else
 		fill_attributes(&attr, options, perf->ring_bytes, perf->stats.is_hardware);
 	for (int i = 0; ret == 0 && i < processors; i++)
-		ret = open_processor(perf, &attr, i, ret_call);
+		ret = options->points ? open_points(perf, i, ret_call) :
+		      open_processor(perf, &attr, i, ret_call);
 	if (ret == 0 && perf->ring_count == 0)
 		ret = -ESRCH;
 	if (ret < 0) {
@@ -249,6 +324,7 @@ void rp_perf_close(struct rp_perf *perf)
 	for (size_t i = 0; i < perf->event_count; i++)
 		close(perf->events[i]);
 	free(perf->events);
+	rp_thread_table_fini(&perf->parts.ids);
 	if (perf->epoll_fd >= 0)
 		close(perf->epoll_fd);
 	free(perf->rings);
@@ -301,7 +377,7 @@ static void find_next(struct rp_perf *perf, struct ring *ring)
 {
 	const struct perf_event_header *header = record_at_tail(perf, ring);
 
-	ring->next_ns = header ? rp_perf_record_time(header) : UINT64_MAX;
+	ring->next_ns = header ? rp_perf_record_time(header, &perf->parts) : UINT64_MAX;
 }
 
 uint64_t rp_perf_limit(struct rp_perf *perf)

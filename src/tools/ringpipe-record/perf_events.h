@@ -51,8 +51,23 @@ struct rp_perf_record {
 			const struct rp_registers *registers;	/* in user mode; NULL: none */
 			const void *stack;		/* from the stack pointer up */
 			size_t stack_bytes;
+			/* If rp_perf_options has points: */
+			uint32_t point;			/* its index there */
+			uint64_t address;		/* of a counter of page faults */
+			const uint8_t *fields;		/* of a tracepoint, in its own layout */
+			size_t field_bytes;
 		} sample;
 	};
+};
+
+/* A tracepoint or a counter of the kernel, which gets a sample each time that it is reached. */
+struct rp_perf_point {
+	uint32_t type;			/* PERF_TYPE_ */
+	uint64_t config;		/* the id of the tracepoint; or the counter */
+	char filter[64];		/* of a tracepoint, as the kernel parses it; "": none */
+	bool has_registers;		/* samples have the registers of user mode */
+	uint32_t stack_bytes;		/* and so much of the stack; a multiple of 8 */
+	bool is_of_all;			/* of all threads, also if only some are chosen */
 };
 
 struct rp_perf_options {
@@ -63,6 +78,8 @@ struct rp_perf_options {
 	size_t thread_count;
 	bool without_kernel;		/* its samples and frames, which need a right */
 	bool is_switches;		/* records of switches between threads, and nothing else */
+	const struct rp_perf_point *points;	/* these, and nothing else; NULL: none */
+	size_t point_count;
 };
 
 enum rp_perf_loss {
@@ -84,7 +101,8 @@ struct rp_perf;
 typedef int (*rp_perf_callback)(void *user, const struct rp_perf_record *record);
 
 /*
- * Open the events of all processors, disabled. Threads that end meanwhile are left out.
+ * Open the events of all processors, disabled. Threads that end meanwhile are left out. The array
+ * of points is to exist as long as the events.
  *
  * Return: 0; -errno of perf_event_open(2) or mmap(2), with the name of the call in `ret_call`;
  * -ESRCH: none of the threads exists.

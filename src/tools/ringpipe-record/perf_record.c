@@ -10,8 +10,9 @@
 
 #include "base/cursor.h"
 
-/* u32 process, u32 thread, u64 time, u32 processor, u32 reserved */
+/* u32 process, u32 thread, u64 time, u64 id if there are ids, u32 processor, u32 reserved */
 #define TRAILER_BYTES 24u
+#define ID_BYTES 8u
 
 /* Offset of the time in a sample: after the header, the instruction and the ids. */
 #define SAMPLE_TIME_OFFSET 24u
@@ -23,14 +24,20 @@ static const int8_t register_of_bit[24] = {
 	[16] = 8, [17] = 9, [18] = 10, [19] = 11, [20] = 12, [21] = 13, [22] = 14, [23] = 15,
 };
 
-uint64_t rp_perf_record_time(const struct perf_event_header *header)
+static size_t trailer_bytes(const struct rp_perf_parts *parts)
+{
+	return TRAILER_BYTES + (parts->has_ids ? ID_BYTES : 0);
+}
+
+uint64_t rp_perf_record_time(const struct perf_event_header *header,
+			     const struct rp_perf_parts *parts)
 {
 	const uint8_t *bytes = (const uint8_t *)header;
 	size_t offset = header->type == PERF_RECORD_SAMPLE ? SAMPLE_TIME_OFFSET :
-			header->size - 16u;
+			header->size - trailer_bytes(parts) + 8u;
 	uint64_t time;
 
-	if (header->size < sizeof(*header) + TRAILER_BYTES)
+	if (header->size < sizeof(*header) + trailer_bytes(parts))
 		return 0;
 	memcpy(&time, bytes + offset, sizeof(time));
 	return time;
@@ -107,17 +114,59 @@ static void parse_stack(struct rp_cursor *cursor, struct rp_perf_record *record)
 		record->sample.stack_bytes = size;
 }
 
+/* Return: the event with that id; NULL, and a failure of the cursor: there is none. */
+static const struct rp_perf_point *find_point(struct rp_cursor *cursor,
+					      const struct rp_perf_parts *parts,
+					      struct rp_perf_record *record)
+{
+	const struct rp_thread_slot *slot;
+
+	record->sample.address = rp_cursor_get_u64(cursor);
+	slot = rp_thread_table_find(&parts->ids, rp_cursor_get_u64(cursor));
+	if (!slot) {
+		rp_cursor_fail(cursor);
+		return NULL;
+	}
+	record->sample.point = slot->index - 1;
+	return &parts->points[record->sample.point];
+}
+
+/* The rest of a sample of a tracepoint or a counter. */
+static void parse_point(struct rp_cursor *cursor, struct rp_perf_parts *parts,
+			const struct rp_perf_point *point, struct rp_perf_record *record)
+{
+	const uint8_t *bytes;
+	uint32_t size = rp_cursor_get_u32(cursor);
+
+	if (rp_cursor_take(cursor, size, &bytes) < 0)
+		return;
+	record->sample.fields = bytes;
+	record->sample.field_bytes = size;
+	if (!point->has_registers)
+		return;
+	parse_registers(cursor, parts, record);
+	if (point->stack_bytes)
+		parse_stack(cursor, record);
+}
+
 static void parse_sample(struct rp_cursor *cursor, struct rp_perf_parts *parts,
 			 struct rp_perf_record *record)
 {
+	const struct rp_perf_point *point;
+
 	record->kind = RP_PERF_SAMPLE;
 	rp_cursor_skip(cursor, 8);		/* the instruction, which the frames contain */
 	record->process = (pid_t)rp_cursor_get_u32(cursor);
 	record->thread = (pid_t)rp_cursor_get_u32(cursor);
 	record->time_ns = rp_cursor_get_u64(cursor);
+	point = parts->has_ids ? find_point(cursor, parts, record) : NULL;
 	record->processor = rp_cursor_get_u32(cursor);
 	rp_cursor_skip(cursor, 4);
 	record->sample.period_ns = rp_cursor_get_u64(cursor);
+	if (point)
+		parse_point(cursor, parts, point, record);
+	if (parts->has_ids)
+		return;
 	parse_frames(cursor, parts, record);
 	/* Samples of switches end here. */
 	if (rp_cursor_left(cursor) == 0)
@@ -225,7 +274,7 @@ int rp_perf_record_parse(const struct perf_event_header *header, struct rp_perf_
 			 struct rp_perf_record *ret_record, uint64_t *ret_lost)
 {
 	const uint8_t *bytes = (const uint8_t *)header;
-	size_t trailer = header->type == PERF_RECORD_SAMPLE ? 0 : TRAILER_BYTES;
+	size_t trailer = header->type == PERF_RECORD_SAMPLE ? 0 : trailer_bytes(parts);
 	struct rp_cursor cursor;
 	int ret;
 
@@ -233,9 +282,9 @@ int rp_perf_record_parse(const struct perf_event_header *header, struct rp_perf_
 		return -EBADMSG;
 	memset(ret_record, 0, sizeof(*ret_record));
 	if (trailer) {
-		ret_record->time_ns = rp_perf_record_time(header);
-		memcpy(&ret_record->process, bytes + header->size - 24, 4);
-		memcpy(&ret_record->thread, bytes + header->size - 20, 4);
+		ret_record->time_ns = rp_perf_record_time(header, parts);
+		memcpy(&ret_record->process, bytes + header->size - trailer, 4);
+		memcpy(&ret_record->thread, bytes + header->size - trailer + 4, 4);
 		memcpy(&ret_record->processor, bytes + header->size - 8, 4);
 	}
 	cursor = rp_cursor_over(bytes + sizeof(*header), header->size - sizeof(*header) - trailer);

@@ -5,6 +5,7 @@
 
 #include <linux/perf_event.h>
 
+#include "nettrace/thread_table.h"
 #include "tools/ringpipe-record/perf_events.h"
 
 #define RP_PERF_SAMPLE_TYPE \
@@ -15,16 +16,26 @@
 /* User registers that unwinding needs, as bits of the kernel's enum perf_event_x86_regs. */
 #define RP_PERF_REGISTERS 0xff01ffull
 
+/* A tracepoint or a counter has these, and may have the last two of the above. */
+#define RP_PERF_POINT_TYPE \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW)
+
 #define RP_PERF_FRAMES_MAX 127u		/* kernel.perf_event_max_stack's default */
 
 /* Where the decoded parts of one record are stored. */
 struct rp_perf_parts {
 	struct rp_registers registers;
 	uint64_t frames[RP_PERF_FRAMES_MAX];
+	/* How records are laid out: all zeros, or with ids of the events. */
+	bool has_ids;
+	struct rp_thread_table ids;	/* id of an event -> index of its point, plus 1 */
+	const struct rp_perf_point *points;
 };
 
 /* The time of a record; 0: the record is too short. */
-uint64_t rp_perf_record_time(const struct perf_event_header *header);
+uint64_t rp_perf_record_time(const struct perf_event_header *header,
+			     const struct rp_perf_parts *parts);
 
 /*
  * Return: 0; 1: a record of another kind, without meaning here; 2: `ret_lost` records were lost;

@@ -161,6 +161,7 @@ void rp_recorder_destroy(struct rp_recorder *recorder)
 	rp_perf_close(recorder->perf);
 	rp_waits_destroy(recorder->waits);
 	rp_switch_waits_destroy(recorder->switch_waits);
+	rp_points_destroy(recorder->tracepoints);
 	rp_wait_queue_fini(&recorder->wait_queue);
 	rp_record_trace_destroy(recorder->trace);
 	rp_functions_destroy(recorder->functions);
@@ -182,12 +183,71 @@ static int queue_wait(void *user, const struct rp_wait_record *record)
 	return ret < 0 ? ret : record->time_ns >= recorder->drain_end_ns;
 }
 
+static const struct {
+	unsigned int group;
+	const char *name, *text;
+} group_names[] = {
+	{ RP_WAITS_CALLS, "syscalls", "system calls" },
+	{ RP_WAITS_FUTEX, "futex", "futexes" },
+	{ RP_WAITS_FAULTS, "faults", "page faults" },
+	{ RP_WAITS_BLOCK, "block", "block requests" },
+	{ RP_WAITS_INTERRUPTS, "irq", "interrupts" },
+};
+
+#define GROUP_COUNT (sizeof(group_names) / sizeof(group_names[0]))
+
+/* Put the groups into words: "page faults, block requests and interrupts". */
+static const char *list_groups(unsigned int groups, const char *last, char *text, size_t space)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < GROUP_COUNT && used < space; i++) {
+		const unsigned int later = groups >> 1 & ~(group_names[i].group - 1);
+
+		if (!(groups & group_names[i].group))
+			continue;
+		used += (size_t)snprintf(text + used, space - used, "%s%s", used == 0 ? "" :
+					 later ? ", " : last, group_names[i].text);
+	}
+	return text;
+}
+
+/* Record by tracepoints what they have, and report which groups are missing. 0; -ENOMEM. */
+static int start_tracepoints(struct rp_recorder *recorder, const struct rp_waits_options *options,
+			     const char *cause, const char *hint)
+{
+	struct rp_waits_options own = *options;
+	unsigned int groups = 0;
+	pid_t *threads = NULL;
+	char text[128];
+	int ret;
+
+	if (recorder->is_chosen)
+		threads = rp_process_table_threads(recorder->processes, &own.thread_count);
+	own.threads = threads;
+	ret = recorder->is_chosen && !threads ? -ENOMEM :
+	      rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints, &groups);
+	free(threads);
+	if (ret == -ENOMEM)
+		return ret;
+	recorder->groups = groups;
+	if (groups)
+		rp_tool_error("record: %s come from tracepoints, with less of their stacks: %s%s",
+			      list_groups(groups, " and ", text, sizeof(text)), cause, hint);
+	groups = options->groups & ~groups;
+	if (groups)
+		rp_tool_error("record: no %s are recorded: %s%s",
+			      list_groups(groups, " or ", text, sizeof(text)), cause, hint);
+	return 0;
+}
+
 /*
  * Without BPF, the recording lacks the groups that only BPF programs record, and knows less about
- * waits. Other users than root may not see the kernel's switches either.
+ * waits and the other groups. Other users than root may not see the kernel's switches either.
  */
-static int start_switch_waits(struct rp_recorder *recorder, const struct rp_waits_options *options,
-			      int error)
+static int start_without_bpf(struct rp_recorder *recorder, const struct rp_waits_options *options,
+			     int error)
 {
 	const char *cause = error == -EOPNOTSUPP ? "this needs libbpf, and a kernel with BPF and "
 			    "type information (/sys/kernel/btf/vmlinux)" : strerror(-error);
@@ -203,10 +263,9 @@ static int start_switch_waits(struct rp_recorder *recorder, const struct rp_wait
 			      cause, hint);
 	else if (!options->without_waits && ret != -ENOMEM)
 		rp_tool_error("record: no waits are recorded: %s%s", cause, hint);
-	if (options->groups)
-		rp_tool_error("record: no system calls, futexes, page faults, block requests or "
-			      "interrupts are recorded: %s%s", cause, hint);
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM || !options->groups)
+		return ret == -ENOMEM ? ret : 0;
+	return start_tracepoints(recorder, options, cause, hint);
 }
 
 /* This answer is not kept: the process may change its user or cgroup before it has a record. */
@@ -237,30 +296,26 @@ static int start_waits(struct rp_recorder *recorder)
 
 	if (options.without_waits && !options.groups)
 		return 0;
+	recorder->groups = options.groups;
 	ret = rp_waits_start(&options, queue_wait, recorder, &recorder->waits);
-	return ret == 0 || ret == -ENOMEM ? ret : start_switch_waits(recorder, &options, ret);
+	if (ret == 0 || ret == -ENOMEM)
+		return ret;
+	recorder->groups = 0;
+	return start_without_bpf(recorder, &options, ret);
 }
 
 /* State what the kernel records, which may be less than the options request. */
 static int put_groups(struct rp_recorder *recorder)
 {
-	static const struct {
-		unsigned int group;
-		const char *name;
-	} names[] = {
-		{ RP_WAITS_CALLS, "syscalls" }, { RP_WAITS_FUTEX, "futex" },
-		{ RP_WAITS_FAULTS, "faults" }, { RP_WAITS_BLOCK, "block" },
-		{ RP_WAITS_INTERRUPTS, "irq" },
-	};
 	const bool has_waits = (recorder->waits && !recorder->options.without_waits) ||
 			       recorder->switch_waits;
 	char groups[64];
 	size_t used = (size_t)snprintf(groups, sizeof(groups), "%s", has_waits ? "sched" : "");
 
-	for (size_t i = 0; recorder->waits && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (recorder->options.groups & names[i].group)
+	for (size_t i = 0; i < GROUP_COUNT; i++) {
+		if (recorder->groups & group_names[i].group)
 			used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%s",
-						 used ? "," : "", names[i].name);
+						 used ? "," : "", group_names[i].name);
 	}
 	return rp_record_groups(recorder->trace, groups, recorder->options.wait_ns);
 }
@@ -303,11 +358,12 @@ int rp_recorder_start(struct rp_recorder *recorder)
 	return ret;
 }
 
-void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[2])
+void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[RP_RECORDER_FDS])
 {
 	ret_fds[0] = rp_perf_fd(recorder->perf);
 	ret_fds[1] = recorder->waits ? rp_waits_fd(recorder->waits) :
 		     recorder->switch_waits ? rp_switch_waits_fd(recorder->switch_waits) : -1;
+	ret_fds[2] = recorder->tracepoints ? rp_points_fd(recorder->tracepoints) : -1;
 }
 
 /* Frames of the kernel, then those of the program. */
@@ -388,6 +444,7 @@ const char *rp_recorder_loss_text(enum rp_recorder_loss loss)
 		[RP_RECORDER_RECORD_DAMAGED] = "damaged record of perf_events",
 		[RP_RECORDER_WAITS_FULL] = "ring of BPF programs full",
 		[RP_RECORDER_SWITCHES_FULL] = "ring of switches full",
+		[RP_RECORDER_POINTS_FULL] = "ring of tracepoints full",
 		[RP_RECORDER_WAITS_MEMORY] = "no memory for the state of a thread",
 	};
 
@@ -406,6 +463,8 @@ static void count_losses(const struct rp_recorder *recorder,
 	ret_lost[RP_RECORDER_WAITS_FULL] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_FULL) : 0;
 	ret_lost[RP_RECORDER_SWITCHES_FULL] = recorder->switch_waits ?
 					      rp_switch_waits_lost(recorder->switch_waits) : 0;
+	ret_lost[RP_RECORDER_POINTS_FULL] = recorder->tracepoints ?
+					    rp_points_lost(recorder->tracepoints) : 0;
 	ret_lost[RP_RECORDER_WAITS_MEMORY] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_STATE) : 0;
 }
 
@@ -451,6 +510,8 @@ static int drain(struct rp_recorder *recorder, uint64_t limit_ns, uint64_t drain
 		ret = rp_waits_drain(recorder->waits);
 	else if (recorder->switch_waits)
 		ret = rp_switch_waits_drain(recorder->switch_waits, limit_ns == UINT64_MAX);
+	if (ret >= 0 && recorder->tracepoints)
+		ret = rp_points_drain(recorder->tracepoints, limit_ns == UINT64_MAX);
 	if (ret >= 0)
 		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
 	return ret ? ret : rp_recorder_take_waits(recorder, limit_ns);
@@ -480,6 +541,8 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 		rp_waits_stop(recorder->waits);
 	if (recorder->switch_waits)
 		rp_switch_waits_stop(recorder->switch_waits);
+	if (recorder->tracepoints)
+		rp_points_stop(recorder->tracepoints);
 	(void)rp_perf_limit(recorder->perf);
 	ret = drain(recorder, UINT64_MAX, UINT64_MAX);
 	if (ret == 0)

@@ -29,6 +29,7 @@ enum rp_recorder_loss {
 	RP_RECORDER_RECORD_DAMAGED,	/* perf_events: not as documented */
 	RP_RECORDER_WAITS_FULL,		/* the ring of the BPF programs */
 	RP_RECORDER_SWITCHES_FULL,	/* a ring of switches, where BPF is refused */
+	RP_RECORDER_POINTS_FULL,	/* a ring of tracepoints, likewise */
 	RP_RECORDER_WAITS_MEMORY,	/* no memory for the state of a thread */
 	RP_RECORDER_LOSS_COUNT,
 };
@@ -61,7 +62,8 @@ void rp_recorder_destroy(struct rp_recorder *recorder);
 int rp_recorder_start(struct rp_recorder *recorder);
 
 /* Get descriptors that become readable when rp_recorder_pass() should be called; -1: none. */
-void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[2]);
+#define RP_RECORDER_FDS 3
+void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[RP_RECORDER_FDS]);
 
 /*
  * Write what the kernel recorded, up to the previous pass. Call it ten times a second at least.

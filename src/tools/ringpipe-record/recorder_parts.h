@@ -5,6 +5,7 @@
 
 #include "tools/ringpipe-record/clock_watch.h"
 #include "tools/ringpipe-record/functions.h"
+#include "tools/ringpipe-record/kernel_tracepoints.h"
 #include "tools/ringpipe-record/perf_events.h"
 #include "tools/ringpipe-record/recorder.h"
 #include "tools/ringpipe-record/stack_walk.h"
@@ -18,6 +19,8 @@ struct rp_recorder {
 	struct rp_perf *perf;
 	struct rp_waits *waits;		/* NULL: the kernel refused BPF */
 	struct rp_switch_waits *switch_waits;	/* in their place; or NULL */
+	struct rp_points *tracepoints;	/* likewise, for other groups than waits */
+	unsigned int groups;			/* enum rp_waits_group that are recorded */
 	struct rp_wait_queue wait_queue;
 	uint64_t drain_end_ns;		/* a drain of the waits ends at a record from then on */
 	struct rp_images *images;

@@ -36,6 +36,9 @@ struct rp_waits_options {
 	void *context;			/* of `wants` */
 	bool by_owner;			/* the answer depends on the user or the cgroups */
 	uint64_t since_ns;		/* `wants` knows the processes that started before */
+	/* Tracepoints are only those of these threads, and of what they start; NULL: all. */
+	const pid_t *threads;
+	size_t thread_count;
 };
 
 /* The record is valid during the call. Another value than 0 ends the drain, which returns it. */
