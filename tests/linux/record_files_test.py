@@ -2,14 +2,18 @@
 """The files that ringpipe record leaves: archives, and traces of recordings that are interrupted,
 killed, or have no space."""
 import contextlib
+import http.server
 import json
 import os
 import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import unittest
+import urllib.request
 import zipfile
 
 import record_case
@@ -85,6 +89,97 @@ class Archives(Case):
         events, summary = events_of(named)
         self.assertTrue([event for event in events if event["event"] == "cpu" and "innermost" in
                          [frame["method"] for frame in event["stack"]]], summary)
+
+    def stripped(self):
+        """Make a stripped host. Return its path, its build id, and that of its symbols."""
+        folder = os.path.join(os.path.dirname(self.trace), "files")
+        os.makedirs(folder)
+        path, symbols = os.path.join(folder, "stripped"), os.path.join(folder, "stripped.debug")
+        for options, target in (["--strip-all"], path), (["--only-keep-debug"], symbols):
+            subprocess.run(["objcopy", *options, HOST, target], check=True)
+        return path, symbols
+
+    def server_environment(self, url):
+        return {**os.environ, "DEBUGINFOD_URLS": url,
+                "DEBUGINFOD_CACHE_PATH": os.path.join(os.path.dirname(self.trace), "cache")}
+
+    def hot_functions(self, process):
+        report = subprocess.run([TOOL, "report", "--format", "json", self.trace], check=True,
+                                stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+        return {row["function"] for row in json.loads(report)["hot_functions"]
+                if row["process"] == process}
+
+    def test_names_come_from_servers_after_the_recording(self):
+        asked = []
+        path, symbols = self.stripped()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                with open(symbols, "rb") as file:
+                    content = file.read()
+                if build_id not in self.path or not self.path.endswith("/debuginfo"):
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        build_id = subprocess.run(["readelf", "-n", HOST], stdout=subprocess.PIPE, text=True,
+                                  check=True).stdout.partition("Build ID: ")[2].split()[0]
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment = self.server_environment(f"http://127.0.0.1:{server.server_port}")
+        done = self.record("--providers", "none", "--", path, "500", env=environment)
+        if not asked:
+            self.skipTest("libdebuginfod is not installed")
+        self.assertIn("asks the servers in DEBUGINFOD_URLS", done.stderr)
+        self.assertNotIn("no names from servers", done.stderr)
+        self.assertIn("innermost", self.hot_functions("stripped"))
+        self.assertEqual([name for name in os.listdir(os.path.dirname(self.trace))
+                          if "nettrace" in name], [os.path.basename(self.trace)])
+
+    def test_a_server_of_debuginfod_names_the_functions(self):
+        if not shutil.which("debuginfod"):
+            self.skipTest("debuginfod is not installed")
+        path, symbols = self.stripped()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        with drive.running(["debuginfod", "-d", ":memory:", "-p", str(port), "-F",
+                            os.path.dirname(symbols)], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL) as server:
+            def has_scanned():
+                with contextlib.suppress(OSError), urllib.request.urlopen(
+                        f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+                    return re.search(r"scanned_files_total\S* [1-9]", answer.read().decode())
+            drive.wait_for(has_scanned, "debuginfod", [server])
+            self.record("--providers", "none", "--", path, "500",
+                        env=self.server_environment(f"http://127.0.0.1:{port}"))
+        self.assertIn("innermost", self.hot_functions("stripped"))
+
+    def test_a_server_that_never_answers_costs_names_alone(self):
+        path, _ = self.stripped()
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            environment = self.server_environment(f"http://127.0.0.1:{silent.getsockname()[1]}")
+            with drive.running([TOOL, "record", "-o", self.trace, "--providers", "none", "--",
+                                path, "300"], env=environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True) as recorder:
+                silent.settimeout(PATIENCE)
+                try:
+                    connection = silent.accept()[0]
+                except TimeoutError:
+                    self.skipTest("libdebuginfod is not installed")
+                self.assertEqual(drive.interrupt(recorder), 0)
+                connection.close()
+                with recorder.stderr:
+                    self.assertIn("the trace has no names from servers", recorder.stderr.read())
+        self.assertTrue([event for event in events_of(self.trace)[0] if event["event"] == "cpu"])
 
     def test_an_existing_archive_is_kept_unless_forced(self):
         with open(os.path.join(os.path.dirname(self.trace), "a.zip"), "w",

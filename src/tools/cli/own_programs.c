@@ -15,12 +15,7 @@
 #include "tools/cli/own_programs.h"
 #include "tools/cli/tool.h"
 
-/*
- * Call `act` with the path that the program has in a build, in the folder next to this command's.
- * If there is no such file, call it with the path of an installed program, in libexecdir. Return:
- * the result of the last call; -errno.
- */
-static int try_paths(const char *program, int (*act)(const char *path, void *data), void *data)
+int rp_own_program_try(const char *program, int (*act)(const char *path, void *data), void *data)
 {
 	char path[PATH_MAX + sizeof(RP_LIBEXEC_FROM_COMMAND) + 64], own[PATH_MAX];
 	ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -52,7 +47,7 @@ static int check_access(const char *path, void *data)
 
 bool rp_own_program_exists(const char *program)
 {
-	return try_paths(program, check_access, NULL) == 0;
+	return rp_own_program_try(program, check_access, NULL) == 0;
 }
 
 /*
@@ -94,7 +89,7 @@ static char **read_arguments(const char *program)
 static int run(const char *command, const char *program, const char *library)
 {
 	char **arguments = read_arguments(program);
-	int ret = arguments ? try_paths(program, execute, arguments + 1) : -errno;
+	int ret = arguments ? rp_own_program_try(program, execute, arguments + 1) : -errno;
 
 	if (ret == -ENOENT)
 		rp_tool_error("%s: %s is not installed; ringpipe was built without %s", command,

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,9 @@
 #include "base/text.h"
 #include "tools/ringpipe-record/archive.h"
 #include "tools/ringpipe-record/recorder.h"
+#include "tools/ringpipe-record/server_names.h"
 #include "tools/ringpipe-record/sessions.h"
+#include "tools/ringpipe-record/spawn.h"
 #include "tools/ringpipe-record/wait_programs.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/record_options.h"
@@ -208,27 +209,15 @@ static int turn(struct run *run)
 	return rp_recorder_pass(run->recorder);
 }
 
-/* Starts the command after "--", without the signals that this process blocks and ignores. */
+/* Starts the command after "--". */
 static int start_child(struct run *run)
 {
 	char **arguments = run->options->operands;
-	posix_spawnattr_t attributes;
-	sigset_t none, ignored;
-	int ret;
+	int ret = rp_spawn_plain(arguments[0], arguments, &run->child);
 
-	sigemptyset(&none);
-	sigemptyset(&ignored);
-	sigaddset(&ignored, SIGXFSZ);
-	sigaddset(&ignored, SIGPIPE);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &ignored);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	ret = posix_spawnp(&run->child, arguments[0], NULL, &attributes, arguments, environ);
-	posix_spawnattr_destroy(&attributes);
-	if (ret)
-		rp_tool_error("record: cannot run %s: %s", arguments[0], strerror(ret));
-	return -ret;
+	if (ret < 0)
+		rp_tool_error("record: cannot run %s: %s", arguments[0], strerror(-ret));
+	return ret;
 }
 
 static int record(struct run *run)
@@ -432,6 +421,8 @@ static int run_recorder(struct run *run)
 	ret = record(run);
 	if (ret == 0 && !(run->options->given & RP_OPTION_QUIET))
 		print_result(run, stderr);
+	if (ret == 0 && run->output.regular)
+		rp_server_names_add(run->output.path, run->signal_fd);
 	if (ret == 0 && run->log) {
 		print_result(run, run->log);
 		ret = write_archive(run);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe-record/server_names.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/cli/own_programs.h"
+#include "tools/cli/tool.h"
+#include "tools/ringpipe-record/spawn.h"
+
+#define PROGRAM "ringpipe-symbolize"
+
+struct start {
+	char *const *arguments;
+	pid_t child;
+};
+
+static int start(const char *path, void *data)
+{
+	struct start *start = data;
+
+	return rp_spawn_plain(path, start->arguments, &start->child);
+}
+
+/* Pass signals on until the program ends. Return: its status, as waitpid(2) has it. */
+static int wait_for(pid_t child, int signal_fd)
+{
+	struct pollfd wait = { .fd = signal_fd, .events = POLLIN };
+	struct signalfd_siginfo info;
+	int status;
+
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		(void)poll(&wait, 1, -1);
+		while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
+			if (info.ssi_signo != SIGCHLD)
+				kill(child, SIGINT);
+		}
+	}
+	return status;
+}
+
+void rp_server_names_add(const char *path, int signal_fd)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	char named[PATH_MAX + 16];
+	const char *const arguments[] = {
+		PROGRAM, "--quiet", "--force", "-o", named, path, NULL,
+	};
+	struct start with = { .arguments = (char *const *)arguments };
+	int ret, status;
+
+	if (!urls || !*urls)
+		return;
+	if ((size_t)snprintf(named, sizeof(named), "%s.named", path) >= sizeof(named))
+		return;
+	rp_tool_error("record: asks the servers in DEBUGINFOD_URLS for names of functions; Ctrl-C "
+		      "ends this, and the trace is complete without them");
+	ret = rp_own_program_try(PROGRAM, start, &with);
+	if (ret < 0) {
+		rp_tool_error("record: cannot run %s: %s", PROGRAM, strerror(-ret));
+		return;
+	}
+	status = wait_for(with.child, signal_fd);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != RP_EXIT_OK || rename(named, path) < 0) {
+		rp_tool_error("record: the trace has no names from servers");
+		unlink(named);
+	}
+}
