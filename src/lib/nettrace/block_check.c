@@ -64,14 +64,47 @@ static bool has_other_ids(const struct rp_wire_event *event, const struct rp_wir
 	       event->labels != previous->labels;
 }
 
-static bool take_repeat(struct rp_cursor *c, struct rp_wire_event *event)
+/* Return what is wrong with the ids of an event, or NULL. */
+static const char *check_ids(const struct rp_block_check *check, const struct rp_wire_event *event)
+{
+	if (!event->metadata_id)
+		return "an event without a type";
+	return check->find_unknown ? check->find_unknown(check->data, event) : NULL;
+}
+
+/* The bit of a metadata id in a set of the ids that are below 64; 0: the id is not below. */
+static inline uint64_t id_bit(uint32_t metadata_id)
+{
+	return metadata_id < 64 ? 1ull << metadata_id : 0;
+}
+
+/*
+ * Take the events that repeat the header of the previous event, except for their types.
+ * @known_ids: the metadata ids that were checked in this block, below 64
+ *
+ * Return: NULL, or what is wrong.
+ */
+static const char *take_repeats(const struct rp_block_check *check, struct rp_cursor *c,
+				struct rp_wire_event *event, struct block_times *times,
+				uint64_t *known_ids)
 {
 	struct rp_wire_repeat repeat;
 
-	if (!rp_wire_event_find_repeat(c, event, &repeat))
-		return false;
-	rp_wire_event_take_repeat(c, event, &repeat);
-	return true;
+	while (rp_wire_event_find_repeat(c, event, &repeat)) {
+		const bool is_known = repeat.metadata_id == event->metadata_id ||
+				      (*known_ids & id_bit(repeat.metadata_id));
+
+		rp_wire_event_take_repeat(c, event, &repeat);
+		note_time(times, event->time);
+		if (!is_known) {
+			const char *reason = check_ids(check, event);
+
+			if (reason)
+				return reason;
+			*known_ids |= id_bit(event->metadata_id);
+		}
+	}
+	return NULL;
 }
 
 /* Return: NULL, or what is wrong. */
@@ -80,26 +113,23 @@ static const char *take_events(const struct rp_block_check *check, struct rp_cur
 {
 	struct rp_wire_layout layout = { .has_labels = check->is_v6 };
 	struct rp_wire_event event = { 0 }, previous = { 0 };
+	const char *reason = NULL;
 	struct rp_cursor payload;
-	const char *reason;
+	uint64_t known_ids = 0;
 
 	if (rp_wire_block_header(c, &layout) < 0)
 		return "a damaged event block";
-	while (c->at < c->end) {
-		if ((!times->events || !layout.compressed || !take_repeat(c, &event)) &&
-		    rp_wire_event_take(c, &layout, &event, &payload) < 0)
+	while (!reason && c->at < c->end) {
+		if (rp_wire_event_take(c, &layout, &event, &payload) < 0)
 			return "a damaged event";
 		note_time(times, event.time);
-		if (times->events > 1 && !has_other_ids(&event, &previous))
-			continue;
-		if (!event.metadata_id)
-			return "an event without a type";
-		reason = check->find_unknown ? check->find_unknown(check->data, &event) : NULL;
-		if (reason)
-			return reason;
+		if (times->events == 1 || has_other_ids(&event, &previous))
+			reason = check_ids(check, &event);
+		if (!reason && layout.compressed)
+			reason = take_repeats(check, c, &event, times, &known_ids);
 		previous = event;
 	}
-	return NULL;
+	return reason;
 }
 
 static const char *check_events(struct rp_block_check *check, struct rp_cursor *c,

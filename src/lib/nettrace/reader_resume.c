@@ -133,6 +133,13 @@ static bool is_next_v6(struct rp_reader *reader, size_t at)
 	       !is_present(reader, at + 4, 1) || is_end(reader, at + 4) || is_trace(reader, at + 4);
 }
 
+static void check(struct rp_reader *reader, struct found_block *found)
+{
+	if (!found->reason)
+		found->reason = rp_block_check(&reader->resume.check, found->kind, found->content,
+					       &found->proof);
+}
+
 static int find_v6(struct rp_reader *reader, size_t at, struct found_block *found)
 {
 	uint32_t word;
@@ -155,6 +162,7 @@ static int find_v6(struct rp_reader *reader, size_t at, struct found_block *foun
 	if (found->kind == RP_BLOCK_EVENT && !found->is_framed)
 		found->reason = "a block without a block after it";
 	found->content = rp_cursor_over(bytes_at(reader, at + 4), found->bytes - 4);
+	check(reader, found);
 	return 0;
 }
 
@@ -219,13 +227,6 @@ static int find_padded_v4(struct rp_reader *reader, size_t at, size_t header, un
 	return 0;
 }
 
-static void check(struct rp_reader *reader, struct found_block *found)
-{
-	if (!found->reason)
-		found->reason = rp_block_check(&reader->resume.check, found->kind, found->content,
-					       &found->proof);
-}
-
 static int find_v4(struct rp_reader *reader, size_t at, struct found_block *found)
 {
 	size_t header;
@@ -261,10 +262,13 @@ static int find_v4(struct rp_reader *reader, size_t at, struct found_block *foun
 		if (!found->reason)
 			return 0;
 	}
-	return find_padded_v4(reader, at, header, reader->resume.shift, found);
+	ret = find_padded_v4(reader, at, header, reader->resume.shift, found);
+	if (ret == 0)
+		check(reader, found);
+	return ret;
 }
 
-/* Return: 0 with what is at a place; -errno. */
+/* Return: 0 with what is at a place, and the result of its check; -errno. */
 static int find_at(struct rp_reader *reader, size_t at, struct found_block *found)
 {
 	int ret;
@@ -276,8 +280,6 @@ static int find_at(struct rp_reader *reader, size_t at, struct found_block *foun
 		found->reason = "a block without an end";
 		return 0;
 	}
-	if (ret == 0)
-		check(reader, found);
 	return ret;
 }
 
