@@ -5,6 +5,7 @@
  * events are written.
  *
  *	exact FILE			prints the figures; the file is for the drain thread
+ *	exact compiler			prints the compiler and the options of the library
  *	exact FILE KIND COUNT		writes COUNT events of a kind to the file, for exact.py
  *
  * Exit: 77, after printing the reason, if the costs cannot be counted here.
@@ -485,8 +486,10 @@ int main(int argc, char **argv)
 	}
 	if (argc == 4)
 		return exact_write_file(argv[1], argv[2], (unsigned int)atoi(argv[3]));
+	if (argc == 2 && !strcmp(argv[1], "compiler"))
+		return puts(COMPILER ", library " BENCH_LIBRARY) < 0;
 	if (argc != 2) {
-		fputs("usage: exact FILE [KIND COUNT]\n", stderr);
+		fputs("usage: exact FILE [KIND COUNT] | compiler\n", stderr);
 		return 2;
 	}
 	dl_iterate_phdr(find_own, NULL);

@@ -19,6 +19,7 @@ import tempfile
 
 import disassembly
 import header
+import summary_steps
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REFERENCE = os.path.join(HERE, 'exact.json')
@@ -162,7 +163,18 @@ def file(build):
                   for kind, text in KINDS.items()}}
 
 
-PARTS = {'sites': sites, 'headers': headers, 'steps': steps, 'file': file}
+def summary(build):
+    """Count the instructions of `ringpipe report summary` for an event."""
+    found = summary_steps.figures(build)
+    if not found:
+        raise Skip('no valgrind that can read the program')
+    compiler = subprocess.run([os.path.join(build, 'bench', 'bench-exact'), 'compiler'],
+                              stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+    return {compiler: found}
+
+
+PARTS = {'sites': sites, 'headers': headers, 'steps': steps, 'file': file,
+         'summary': summary}
 
 
 def depends_on_chance(key, name):

@@ -52,6 +52,17 @@ def trace_event(build, trace, readings):
     return found
 
 
+def measure_summary(build, trace, events, theirs):
+    """Measure `ringpipe report summary`, with its start, against TraceEvent on the same file."""
+    command = [os.path.join(build, TOOL), 'report', trace, 'summary']
+    taken = [cpu_ns(command) / events for _ in range(3 if measure.QUICK else READINGS)]
+    rate = 1e3 / min(taken)
+    ok = row('report summary: events a second of processor time', rate, 'M/s', '>= 30', rate >= 30)
+    if theirs:
+        ok &= peers.dotnet_ratio(theirs, taken, 'TraceEvent / report summary', 5)
+    return ok
+
+
 def measure_index(build, trace, events):
     """Measure the first reading of a range, which makes the index, and the next ones."""
     command = [os.path.join(build, TOOL), 'report', trace, 'events', '--format', 'csv', '--from',
@@ -116,6 +127,7 @@ def suite_reader(build):
             ok &= peers.dotnet_ratio(theirs, again.rounds['ringpipe'], 'TraceEvent / ringpipe', 5)
         else:
             row('TraceEvent', 'not here', target='>= 5')
+        ok &= measure_summary(build, trace, count, theirs)
         ok &= measure_index(build, trace, count)
         ok &= measure_conversions(build, program, folder)
     return ok

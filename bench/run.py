@@ -4,7 +4,6 @@
 
 import argparse
 import os
-import re
 import shutil
 import signal
 import statistics
@@ -14,6 +13,7 @@ import tempfile
 import time
 import traceback
 
+import callgrind
 import compress
 import disassembly
 import growth
@@ -36,24 +36,12 @@ def no_rseq():
 def callgrind_instructions(program):
     """Return the instructions of one disabled event, or None without a valgrind that can read the
     program."""
-    if not shutil.which('valgrind'):
-        return None
-    totals = {}
     count = 100000
-    for kind in ('with', 'without'):
-        with tempfile.TemporaryDirectory() as folder:
-            result = subprocess.run(
-                ['valgrind', '--tool=callgrind', f'--callgrind-out-file={folder}/out', program,
-                 kind, str(count)],
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
-                env={**os.environ, 'RINGPIPE_DIAGNOSTICS': '0'})
-        # Valgrind 3.19 fails on the DWARF 5 that clang 14 writes.
-        if 'debuginfo reader' in result.stderr:
-            return None
-        result.check_returncode()
-        totals[kind] = int(re.search(r'Collected : (\d+)', result.stderr).group(1))
+    totals = [callgrind.instructions([program, kind, str(count)]) for kind in ('with', 'without')]
+    if None in totals:
+        return None
     # Two runs differ by some instructions at start-up; a call has a whole number.
-    return round((totals['with'] - totals['without']) / count, 1)
+    return round((totals[0] - totals[1]) / count, 1)
 
 
 def processor_counts(program):

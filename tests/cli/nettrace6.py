@@ -146,7 +146,7 @@ class Trace:
         if now["stack"] != last["stack"]:
             flags |= 8
             out += varuint(now["stack"])
-        out += varuint(now["ticks"] - last["ticks"])
+        out += varuint((now["ticks"] - last["ticks"]) % 2**64)
         if now["labels"] != last["labels"]:
             flags |= 16
             out += varuint(now["labels"])

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 """`ringpipe report` on version 6 of nettrace, written by the second writer of nettrace6.py."""
 import json
+import random
 import struct
 import unittest
 
+import nettrace
 import nettrace6 as v6
 from tool import ToolTest
 
+CUT = 0xc07  # the last frame of a stack that was cut
 GUID = bytes(range(16))
 GUID_TEXT = "03020100-0504-0706-0809-0a0b0c0d0e0f"
 SEQUENCE = ({"index": 1, "process": 77, "thread": 501, "name": "main"},
@@ -66,6 +69,51 @@ class Version6(ToolTest):
         self.assertEqual(*got)
         self.assertEqual([(row["time_ns"], row["thread_id"], row["process_id"], row["processor"])
                           for row in got[0]], [(5, 501, 77, 1), (9, 601, 78, 1), (9, 501, 77, 3)])
+
+    def test_the_summary_of_headers_that_repeat_others_is_that_of_complete_headers(self):
+        choice = random.Random(6)
+        payloads = {1: b"12345", 2: bytes(40), 3: nettrace.lost(1, "full", 5),
+                    4: struct.pack("<II", 77, 0) + v6.utf16z("shop") + v6.utf16z("shop -v")}
+        rows = [event(id=4, thread=9, number=1, payload=payloads[4])]
+        wanted = {"orders": 0, "stacks": 0, "cut": 0, "lost": 0, "process": 0}
+        ns = 100_000
+        for _ in range(200):
+            same = {"thread": choice.choice((1, 2)), "stack": choice.choice((0, 1, 2)),
+                    "labels": choice.choice((0, 0, 1))}
+            for kind in choice.choices((1, 2, 3), (8, 8, 1), k=choice.choice((1, 2, 9))):
+                ns += choice.choice((300, 200, 100, -250))
+                rows.append(event(id=kind, number=len(rows) + 1, payload=payloads[kind], ns=ns,
+                                  **same))
+                wanted["orders"] += kind == 1
+                wanted["stacks"] += same["stack"] > 0
+                wanted["cut"] += same["stack"] == 2
+                wanted["lost"] += 5 * (kind == 3)
+                wanted["process"] += same["thread"] == 1
+        rows.append(dict(rows[-1], id=2, number=len(rows) + 1, payload=b"", ns=ns + 10_000))
+        wanted["stacks"] += same["stack"] > 0
+        wanted["cut"] += same["stack"] == 2
+        wanted["process"] += same["thread"] == 1
+        wanted["last"] = ns + 10_000
+        found = []
+        for form in (True, False):
+            trace = begin().define(2, "Shop", "Other", 6)
+            trace.define(3, "ringpipe", "EventsLost", 1,
+                         (("ring", v6.U32), ("reason", v6.STRING16), ("count", v6.U64)))
+            trace.define(4, "ringpipe", "ProcessTraced", 64)
+            trace.stacks(1, [[0x401000], [0x401000, CUT]])
+            trace.labels(1, [[(1, GUID)]])
+            found.append(self.summary(trace.events(*rows, compressed=form)))
+            for key in ("file", "bytes"):
+                del found[-1][key]
+        self.assertEqual(*found)
+        shop = next(each for each in found[0]["providers"] if each["provider"] == "Shop")
+        self.assertEqual({"orders": next(kind["events"] for kind in shop["kinds"]
+                                         if kind["event"] == "Order"),
+                          "stacks": found[0]["stacks"], "cut": found[0]["stacks_cut"],
+                          "lost": sum(each["lost"] for each in found[0]["lost_by"]),
+                          "process": found[0]["processes"][0]["events"],
+                          "last": found[0]["duration_ns"]}, wanted)
+        self.assertEqual((found[0]["activities"], found[0]["threads"]), (1, 2))
 
     def test_attributes_of_a_type_and_what_labels_replace(self):
         attributes = b"\1\1" + b"\3" + struct.pack("<Q", 5) + b"\4" + v6.text("took {ms}")

@@ -8,6 +8,7 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "nettrace/convert.h"
+#include "nettrace/reader_repeat.h"
 
 int rp_reader_fail(struct rp_reader *reader, int error, uint64_t offset, const char *format, ...)
 {
@@ -113,23 +114,6 @@ int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint
 		return rp_reader_fail(reader, -EBADMSG, offset,
 				      "too many stacks without a sequence point");
 	return ret < 0 ? rp_reader_fail(reader, -EBADMSG, offset, "a damaged stack block") : 0;
-}
-
-static int64_t relative_ns(const struct rp_reader_info *info, uint64_t ticks)
-{
-	const int64_t relative = (int64_t)(ticks - info->start_ticks);
-	int64_t product;
-	__int128 ns;
-
-	/* A division of 128 bits takes longer than the rest of a short event. */
-	if (info->ticks_per_second == 1000000000)
-		return relative;
-	if (!__builtin_mul_overflow(relative, 1000000000, &product))
-		return product / (int64_t)info->ticks_per_second;
-	ns = (__int128)relative * 1000000000 / (__int128)info->ticks_per_second;
-	if (ns > INT64_MAX)
-		return INT64_MAX;
-	return ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
 /* Count an event: the losses before it, its thread, and whether its time is in order. */
@@ -303,7 +287,7 @@ static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *ty
 		.size = sizeof(*event),
 		.sequence = wire->sequence,
 		.type = type,
-		.time_ns = relative_ns(&reader->info, wire->time),
+		.time_ns = rp_reader_relative_ns(&reader->info, wire->time),
 		.capture_thread = wire->capture_thread,
 		.processor = wire->processor,
 		.payload = payload.at,
@@ -324,46 +308,6 @@ static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *ty
 	event->frames = rp_point_index_find(&reader->frames, wire->stack, &frame_bytes);
 	event->frame_count = frame_bytes / reader->info.pointer_bytes;
 	return 1;
-}
-
-/*
- * Return the next event of the block if its header repeats the previous one.
- *
- * This path is exact because the tables of types, threads, labels and stacks change only between
- * blocks, or when an event of another thread or label list takes the general path. The members of
- * `returned` which depend on them are therefore still right. No event was lost between two
- * successive numbers, and the thread was counted at its previous event.
- */
-static inline bool next_repeats(struct rp_reader *reader)
-{
-	struct rp_wire_event *wire = &reader->event;
-	struct rp_reader_event *event = &reader->returned;
-	struct rp_reader_type *type = event->type;
-	struct rp_wire_repeat repeat;
-
-	if (!reader->sequence || !rp_wire_event_find_repeat(&reader->events, wire, &repeat))
-		return false;
-	if (repeat.flags & RP_EVENT_METADATA) {
-		/* Labels may replace members of the type. */
-		type = wire->labels ? NULL : rp_type_table_find(&reader->types, repeat.metadata_id);
-		if (!type)
-			return false;
-		event->type = type;
-		event->keywords = type->keywords;
-		event->level = type->level;
-		event->opcode = type->opcode;
-		event->event_version = type->version;
-	}
-	rp_wire_event_take_repeat(&reader->events, wire, &repeat);
-	event->sequence = *reader->sequence = wire->sequence;
-	event->time_ns = relative_ns(&reader->info, wire->time);
-	event->payload = repeat.payload;
-	event->payload_bytes = repeat.payload_bytes;
-	reader->lost_before = 0;
-	reader->stats.unordered += (int64_t)(wire->time - reader->last_time) < 0;
-	reader->last_time = wire->time;
-	reader->stats.events++;
-	return true;
 }
 
 /* Return: 1 with an event; -ESTALE: the event was dropped; other errors are recorded. */
@@ -460,7 +404,7 @@ static int next_slow(struct rp_reader *reader)
 
 static inline int next_of_stream(struct rp_reader *reader)
 {
-	return next_repeats(reader) ? 1 : next_slow(reader);
+	return rp_reader_next_repeat(reader) ? 1 : next_slow(reader);
 }
 
 /* Return: the next event that is inside of the range. */
@@ -488,14 +432,14 @@ int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **
  * Return the next event if its header repeats the previous one, in a struct of the library's size.
  *
  * A load of several members that were just stored waits until the processor has written them all.
- * The members that next_repeats() sets are therefore copied one by one, from registers.
+ * The members that rp_reader_next_repeat() sets are therefore copied one by one, from registers.
  */
 static inline bool copy_repeat(struct rp_reader *reader, struct rp_reader_event *ret_event)
 {
 	const struct rp_reader_event *event = &reader->returned;
 	struct rp_reader_event changed;
 
-	if (!next_repeats(reader))
+	if (!rp_reader_next_repeat(reader))
 		return false;
 	changed.sequence = event->sequence;
 	changed.type = event->type;

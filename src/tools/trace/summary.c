@@ -6,7 +6,7 @@
 
 #include <ringpipe/field.h>
 
-#include "nettrace/reader_parts.h"
+#include "nettrace/reader_repeat.h"
 #include "tools/trace/dotnet.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/loss_event.h"
@@ -108,6 +108,7 @@ static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_read
 		.is_of_machine = strncmp(type->provider, "Universal.", 10) == 0,
 		.role = role_of(type),
 	};
+	kind->is_plain = !kind->role && !kind->is_own && !kind->is_of_machine;
 	if (!kind->provider || !kind->name || !tsearch(kind, &summary->kind_tree, compare_kinds)) {
 		free_kind(kind);
 		return NULL;
@@ -323,6 +324,44 @@ static int count_event(struct rp_summary *summary, struct rp_kind *kind,
 	return ret ? ret : count_activity(summary, &event->activity);
 }
 
+/*
+ * Count the next events for as long as they repeat the previous one, whose kind was plain: their
+ * thread, activity and stack are those of that event. Return: whether `returned` of the reader is
+ * an event that is not of a plain kind, and is not counted yet.
+ */
+static bool count_repeats(struct rp_summary *summary, struct rp_reader *reader)
+{
+	const struct rp_reader_event *event = &reader->returned;
+	struct rp_repeat_run run = rp_repeat_run_begin(reader);
+	bool is_other = false;
+	int64_t latest_ns;
+
+	while (!is_other && rp_repeat_run_next(&run)) {
+		struct rp_kind *kind = run.type->user;
+
+		is_other = !kind || !kind->is_plain;
+		if (is_other)
+			continue;
+		kind->events++;
+		kind->payload_bytes += run.repeat.payload_bytes;
+	}
+	rp_repeat_run_end(&run);
+	run.count -= is_other;
+	if (run.latest != INT64_MIN) {
+		latest_ns = rp_reader_relative_ns(&reader->info, (uint64_t)run.latest +
+						  reader->info.start_ticks);
+		if (latest_ns > summary->last_ns)
+			summary->last_ns = latest_ns;
+	}
+	if (event->frame_count)
+		summary->stacks += run.count;
+	if (is_cut(summary, event))
+		summary->stacks_cut += run.count;
+	if (summary->process != SIZE_MAX)
+		summary->processes.rows[summary->process].events += run.count;
+	return is_other;
+}
+
 static int by_provider(const void *left, const void *right)
 {
 	const struct rp_kind *a = *(struct rp_kind *const *)left;
@@ -409,24 +448,19 @@ static bool is_wanted(struct rp_summary *summary, const struct rp_reader *reader
 	return is_wanted;
 }
 
-int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
-			  rp_summary_visit visit, void *data, struct rp_summary *ret_summary)
+/* Read all events. `ret_counted`: those that were counted, if not all events are wanted. */
+static int read_events(struct rp_summary *summary, struct rp_reader *reader,
+		       struct rp_expression *where, rp_summary_visit visit, void *data,
+		       uint64_t *ret_counted)
 {
-	struct rp_summary *summary = ret_summary;
-	const struct rp_reader_event *event;
+	const bool counts_all = !where && !visit && !reader->has_range;
+	const struct rp_reader_event *event = &reader->returned;
 	struct rp_kind *kind = NULL;
-	uint64_t counted = 0;
-	int ret, grouped;
+	bool is_read = false;
+	int ret;
 
-	*summary = (struct rp_summary){
-		.info.size = sizeof(summary->info),
-		.stats.size = sizeof(summary->stats),
-	};
-	rp_reader_get_info(reader, &summary->info);
-	if (reader->has_range && reader->from_ns > 0)
-		summary->from_ns = reader->from_ns;
-	summary->hot.pointer_bytes = summary->info.pointer_bytes;
-	while ((ret = rp_reader_next_ref(reader, &event)) == 1) {
+	while (is_read || (ret = rp_reader_next_ref(reader, &event)) == 1) {
+		is_read = false;
 		ret = follow_event(summary, event, &kind);
 		if (rp_reader_is_inside(reader, event) && event->time_ns > summary->last_ns)
 			summary->last_ns = event->time_ns;
@@ -438,8 +472,28 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 			ret = visit(event, data);
 		if (ret)
 			break;
-		counted++;
+		++*ret_counted;
+		is_read = counts_all && kind->is_plain && count_repeats(summary, reader);
 	}
+	return ret;
+}
+
+int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
+			  rp_summary_visit visit, void *data, struct rp_summary *ret_summary)
+{
+	struct rp_summary *summary = ret_summary;
+	uint64_t counted = 0;
+	int ret, grouped;
+
+	*summary = (struct rp_summary){
+		.info.size = sizeof(summary->info),
+		.stats.size = sizeof(summary->stats),
+	};
+	rp_reader_get_info(reader, &summary->info);
+	if (reader->has_range && reader->from_ns > 0)
+		summary->from_ns = reader->from_ns;
+	summary->hot.pointer_bytes = summary->info.pointer_bytes;
+	ret = read_events(summary, reader, where, visit, data, &counted);
 	rp_reader_get_stats(reader, &summary->stats);
 	if (where || reader->has_range)
 		summary->stats.events = counted;

@@ -40,6 +40,7 @@ struct rp_kind {
 	bool is_own;			/* written by libringpipe's threads about the session */
 	bool is_of_machine;		/* of a recording of the machine */
 	enum rp_kind_role role;
+	bool is_plain;			/* its events are counted, and that is all */
 	uint64_t events;
 	uint64_t payload_bytes;
 };
