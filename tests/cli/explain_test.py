@@ -8,6 +8,7 @@ import struct
 import unittest
 
 import nettrace
+import nettrace6 as v6
 from nettrace import STRING, U32, U64, utf16z
 from tool import ToolTest
 
@@ -291,6 +292,32 @@ class Explain(ToolTest):
                           for number, ns in ((1, 190_000), (2, 290_000), (3, 90_000))])
         self.assertIn("pread64 of orders.db on vda (600 us in 3), slowest request 290 us for "
                       "8.2 kB at sector 5002", self.run_tool("explain", self.path("t"))[0])
+
+    def test_a_span_of_another_process_is_a_callee_if_it_started_during_the_span(self):
+        start, stop = 10_000, 90_000
+        parts = {}
+        for began in (start - 1, start, stop - 1, stop):
+            trace = v6.Trace()
+            trace.threads(dict(index=1, process=4242, thread=7),
+                          dict(index=2, process=43, thread=8))
+            trace.define(START, "Shop", "requestStart", 1).define(STOP, "Shop", "requestStop", 2)
+            trace.define(WAIT, MACHINE, "Wait", 1, [
+                ("duration_ns", v6.U64), ("runnable_ns", v6.U64), ("state", v6.U32)])
+            trace.labels(1, [[(1, guid(1))], [(1, guid(2)), (2, guid(1))]])
+            rows = [(start, START, 1, 1, b""), (began, START, 2, 2, b""),
+                    (stop, STOP, 1, 1, b""), (stop + 500, STOP, 2, 2, b""),
+                    (stop + 1000, WAIT, 1, 0, struct.pack("<QQI", stop + 1000 - start, 0, 1))]
+            rows.sort(key=lambda row: row[0])
+            trace.events(*(dict(ns=at, id=kind, thread=thread, capture=thread, labels=labels,
+                                number=number, payload=data)
+                           for number, (at, kind, thread, labels, data) in enumerate(rows)))
+            row = next(row for row in self.explain(trace, "--slowest", "2")
+                       if row["process_id"] == 4242)
+            parts[began] = {part: ns for part, ns in row["parts_ns"].items() if ns}
+        length = stop - start
+        self.assertEqual(parts, {
+            start - 1: {"other_wait": length}, start: {"callee": length},
+            stop - 1: {"other_wait": length - 1, "callee": 1}, stop: {"other_wait": length}})
 
     def test_a_wait_for_the_processor_names_the_thread_that_used_it(self):
         trace = define(nettrace.Trace())

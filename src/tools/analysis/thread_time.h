@@ -116,8 +116,9 @@ bool rp_thread_time_is_complete(const struct rp_thread_time *time, const struct 
 
 /*
  * Take a span of another process as work for the intervals whose span has the same trace id, or has
- * or is its parent activity: what they wait for meanwhile on the network is RP_TIME_CALLEE. Return:
- * 0; -ENOMEM.
+ * or is its parent activity: their waits meanwhile for the network, or for something unknown, are
+ * RP_TIME_CALLEE. A span that started before the span of an interval does not count for it, because
+ * that span did not cause it. Return: 0; -ENOMEM.
  */
 int rp_thread_time_take_callee(struct rp_thread_time *time, const struct rp_trace_span *span);
 
