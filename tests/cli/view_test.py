@@ -330,6 +330,30 @@ class ViewTest(ToolTest):
         self.assertEqual(sum(part["ns"] for part in answer["parts"]), 49_000)
         self.assertEqual(self.ask("explain", tid=7, **{"from": 0, "to": 5})["instance"], None)
 
+    def test_an_explanation_reads_only_the_blocks_of_its_time(self):
+        trace = nettrace.Trace()
+        trace.define(1, "Shop", "RequestStart", 1, []).define(2, "Shop", "RequestStop", 2, [])
+        trace.define(3, "Shop", "Note", 3, [("text", nettrace.STRING)])
+        trace.define(4, "Ringpipe-Machine", "Wait", 1, [
+            ("duration_ns", nettrace.U64), ("runnable_ns", nettrace.U64),
+            ("state", nettrace.U32)])
+        for number in range(200):
+            ns = 1_000_000 + number * 100_000_000
+            trace.events(1, [b""], ns=ns).events(2, [b""], ns=ns + 9_000)
+            trace.events(4, [struct.pack("<QQI", 3_000, 0, 1)], ns=ns + 5_000)
+            trace.events(3, [nettrace.utf16z("x" * 10_000)] * 2, ns=ns + 50_000)
+        self.open(trace.end())
+        key = self.ask("spans")["spans"][0]["slowest"][0]["key"]
+
+        def bytes_read():
+            with open(f"/proc/{self.view.pid}/io", encoding="ascii") as file:
+                return int(file.readline().split()[1])
+        before = bytes_read()
+        answer = self.ask("explain", key=key)
+        self.assertEqual({part["part"]: part["ns"] for part in answer["parts"]},
+                         {"program": 6_000, "other_wait": 3_000})
+        self.assertLess(bytes_read() - before, os.path.getsize(self.path("0.nettrace")) / 4)
+
     def test_search_finds_spans_events_and_threads(self):
         self.open(spans_trace())
         kinds = {row["kind"] for row in self.ask("search", q="request")["results"]}

@@ -384,6 +384,7 @@ void rp_view_trace_close(struct rp_view_trace *trace)
 	free(trace->all_spans);
 	free(trace->by_thread);
 	rp_span_table_fini(&trace->table);
+	rp_recorded_kinds_fini(&trace->recorded);
 	rp_trace_spans_fini(&trace->spans);
 	rp_profile_fini(&trace->offcpu);
 	rp_profile_fini(&trace->cpu);

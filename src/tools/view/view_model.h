@@ -2,8 +2,8 @@
 /*
  * A trace in memory, as the view shows it. The file is read twice when the view opens it: for the
  * names of functions, and for all else. Only the events themselves, and explanations, are read from
- * the file again. The index of the file restricts the first reading, and those of events, to the
- * blocks that matter.
+ * the file again. The index of the file restricts the first reading, and those of events and of
+ * explanations, to the blocks that matter.
  *
  * The memory is bounded, to about 1.5 GB besides names. The array `warnings` states each change
  * that a bound made, and the numbers of the whole trace stay exact.
@@ -18,6 +18,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/profile.h"
+#include "tools/analysis/recorded_kinds.h"
 #include "tools/analysis/slowest_spans.h"
 #include "tools/analysis/span_table.h"
 #include "tools/analysis/trace_spans.h"
@@ -127,6 +128,7 @@ struct rp_view_trace {
 	struct rp_view_wait *waits;	/* by thread and end */
 	size_t wait_count, wait_capacity;
 	uint64_t wait_min_ns;		/* shorter waits are not kept */
+	struct rp_recorded_kinds recorded;	/* of a preview: those in its parts */
 	struct rp_trace_spans spans;	/* the names */
 	struct rp_span_table table;	/* of all spans */
 	struct rp_view_span *all_spans;	/* by start */

@@ -342,6 +342,8 @@ static int take_all(struct view_reading *reading, const struct rp_reader_event *
 	if (ret == 0)
 		ret = count_event(reading, event);
 	if (ret == 0)
+		ret = rp_recorded_kinds_take(&trace->recorded, event);
+	if (ret == 0)
 		ret = rp_trace_spans_take(&trace->spans, event);
 	if (ret)
 		return ret;
