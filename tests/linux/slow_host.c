@@ -3,7 +3,7 @@
  * Serves requests, one after another, and makes each slow in one known way. It prints a line for
  * each: its activity id, the cause, and the time of the request and of the cause by its own clock.
  *
- *	slow_host DIRECTORY REQUESTS SEED
+ *	slow_host DIRECTORY REQUESTS SEED [FILE]
  *
  * Causes:
  *	lock		another thread holds a mutex
@@ -14,6 +14,7 @@
  *	callee		another process answers late; its span has the request's trace id
  *	sleep		the request sleeps
  *	program		the request computes
+ *	fuse		reads of FILE, whose file system is slow; only with FILE
  *
  * Only the spans are events, so an explanation cannot use anything else that the program says.
  */
@@ -49,10 +50,11 @@ RP_SPAN(slow, answer, RP_U32(number));
 /* Above the other programs of the machine, which would add causes of their own. */
 #define PRIORITY 5
 
-enum cause { LOCK, DISK, PROCESSOR, PAGE_FAULT, NETWORK, CALLEE, SLEEP, PROGRAM, CAUSES };
+enum cause { LOCK, DISK, PROCESSOR, PAGE_FAULT, NETWORK, CALLEE, SLEEP, PROGRAM, FUSE, CAUSES };
 
 static const char *const names[CAUSES] = {
 	"lock", "disk", "processor", "page", "network", "callee", "sleep", "program",
+	"fuse",
 };
 
 static struct {
@@ -61,6 +63,7 @@ static struct {
 	sem_t compete;			/* of the thread that uses the processor */
 	volatile uint64_t hold_ns, compete_ns;
 	int files[2];			/* O_DIRECT, and for mappings */
+	int fuse;			/* or -1 */
 	volatile uint8_t *mapped;
 	void *block;
 	int dependency;
@@ -287,6 +290,9 @@ static void be_slow(enum cause cause, uint32_t number, uint64_t ns,
 	case SLEEP:
 		sleep_ns(ns);
 		break;
+	case FUSE:
+		check(pread(host.fuse, host.block, PAGE, (off_t)number * PAGE) == PAGE, "pread");
+		break;
 	case PROGRAM:
 	case CAUSES:
 		burn(ns);
@@ -324,10 +330,12 @@ int main(int argc, char **argv)
 	pthread_t holder, competitor;
 	unsigned int requests, seed;
 
-	check(argc == 4, "usage: slow_host DIRECTORY REQUESTS SEED");
+	check(argc == 4 || argc == 5, "usage: slow_host DIRECTORY REQUESTS SEED [FILE]");
 	requests = (unsigned int)atoi(argv[2]);
 	seed = (unsigned int)atoi(argv[3]);
 	open_file(argv[1]);
+	host.fuse = argc == 5 ? open(argv[4], O_RDONLY) : -1;
+	check(argc == 4 || host.fuse >= 0, "FILE");
 	set_priority(PRIORITY);
 	start_dependency();
 	sem_init(&host.wanted, 0, 0);
@@ -339,7 +347,8 @@ int main(int argc, char **argv)
 	while (!slow_request_start_enabled())
 		sleep_ns(1000000);
 	for (unsigned int i = 0; i < requests; i++) {
-		const enum cause cause = (enum cause)(rand_r(&seed) % CAUSES);
+		const enum cause cause = (enum cause)
+			(rand_r(&seed) % (host.fuse >= 0 ? CAUSES : FUSE));
 
 		serve(i, cause, 2000000 + (uint64_t)rand_r(&seed) % 3000000);
 	}
