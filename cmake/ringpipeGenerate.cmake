@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-# ringpipe_generate(TARGET [LTTNG] MANIFEST…): generate code from ETW manifests with `ringpipe gen`,
-# and add it to the target, which can then include the headers. With LTTNG, the events also fire
-# tracepoints of LTTng-UST.
+# ringpipe_generate(TARGET [LTTNG|COMPONENT|HOST] MANIFEST…): generate code from ETW manifests with
+# `ringpipe gen`, and add it to the target, which can then include the headers. With LTTNG, the
+# events also fire tracepoints of LTTng-UST. With COMPONENT, the target is a component, which does
+# not link ringpipe. With HOST, it is the host of such components.
 function(ringpipe_generate target)
 	if(NOT RINGPIPE_COMMAND)
 		find_program(RINGPIPE_COMMAND ringpipe REQUIRED)
 	endif()
-	cmake_parse_arguments(PARSE_ARGV 1 with "LTTNG" "" "")
+	cmake_parse_arguments(PARSE_ARGV 1 with "LTTNG;COMPONENT;HOST" "" "")
 	foreach(manifest IN LISTS with_UNPARSED_ARGUMENTS)
 		get_filename_component(path "${manifest}" ABSOLUTE)
 		get_filename_component(name "${manifest}" NAME_WLE)
@@ -20,6 +21,13 @@ function(ringpipe_generate target)
 			string(REGEX REPLACE "[^A-Z0-9]" "_" macro "${macro}")
 			target_compile_definitions(${target} PRIVATE "${macro}_LTTNG")
 			target_link_libraries(${target} PRIVATE lttng-ust ${CMAKE_DL_LIBS})
+		elseif(with_COMPONENT)
+			set(files "${folder}/${name}_component.c" "${folder}/${name}_component.h")
+			set(form component)
+		elseif(with_HOST)
+			list(APPEND files "${folder}/${name}_component_host.c"
+				"${folder}/${name}_component_host.h")
+			set(form component)
 		endif()
 		add_custom_command(OUTPUT ${files}
 			COMMAND "${RINGPIPE_COMMAND}" gen "${path}" -o "${folder}" --to ${form}

@@ -202,6 +202,55 @@ static inline int rp_component_init(struct rp_component_state *state,
 }
 
 /*
+ * The begin of a table of known events whose functions have signatures, in place of the first 8
+ * bytes of other tables. `ringpipe gen --to component` generates such tables. Host and component
+ * may have generated them from two versions of a manifest, with events in another order.
+ */
+struct rp_component_table {
+	uint32_t size;		/* of the table, with the functions after this struct */
+	uint32_t count;		/* of the functions */
+	const uint64_t *signatures;	/* one for each function */
+};
+
+/*
+ * Take those functions of a host's table whose signatures the component has too.
+ * @to: the component's table. Functions that the host lacks become NULL.
+ * @to_bytes: the size of `to`.
+ * @signatures: those of the functions in `to`; must outlive `to`.
+ * @from: the host's table, which begins with struct rp_component_table, or NULL.
+ *
+ * Context: the component's entry.
+ */
+static inline void rp_component_match(void *to, uint32_t to_bytes, const uint64_t *signatures,
+				      const void *from)
+{
+	const uint32_t begin = RP_CAST_(uint32_t, sizeof(struct rp_component_table));
+	const uint32_t bytes = RP_CAST_(uint32_t, sizeof(void (*)(void)));
+	struct rp_component_table own, given;
+	uint32_t space;
+
+	memset(to, 0, to_bytes);
+	own.size = to_bytes;
+	own.count = (to_bytes - begin) / bytes;
+	own.signatures = signatures;
+	memcpy(to, &own, sizeof(own));
+	rp_component_copy(&given, sizeof(given), from);
+	if (!given.signatures)
+		return;
+	memcpy(&given.size, from, sizeof(given.size));
+	space = (given.size - begin) / bytes;
+	for (uint32_t i = 0; i < own.count; i++) {
+		for (uint32_t j = 0; j < given.count && j < space; j++) {
+			if (own.signatures[i] != given.signatures[j])
+				continue;
+			memcpy(RP_CAST_(char *, to) + begin + i * bytes,
+			       RP_CAST_(const char *, from) + begin + j * bytes, bytes);
+			break;
+		}
+	}
+}
+
+/*
  * Return whether a session wants events of this provider, level and keywords: two loads and two
  * tests, without a call. The function may return true although no session wants the event, because
  * the state is the union of all sessions. The host's own event then decides.

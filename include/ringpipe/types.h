@@ -20,6 +20,14 @@
 #endif
 
 #define RP_PUBLIC __attribute__((visibility("default")))
+#define RP_HIDDEN __attribute__((visibility("hidden")))
+
+/* A unit of UTF-16, the element of u"…". */
+#ifdef __cplusplus
+typedef char16_t rp_char16;
+#else
+typedef uint_least16_t rp_char16;
+#endif
 
 /*
  * Structs with a `size` can grow. This applies to structs that a caller fills and to structs that a
@@ -39,9 +47,9 @@
  *
  * These never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration, rp_counter_tag,
  * rp_activity, rp_span, rp_span_scope, rp_fields, rp_batch_event, rp_process_attribute,
- * rp_reader_field, rp_reader_type, rp_reader_label, rp_component_words and rp_component_payload,
- * and of the structs that declarations create, rp_event, rp_counter and rp_key. A struct
- * rp_component_state is not passed between objects.
+ * rp_reader_field, rp_reader_type, rp_reader_label, rp_component_table, rp_component_words and
+ * rp_component_payload, and of the structs that declarations create, rp_event, rp_counter and
+ * rp_key. A struct rp_component_state is not passed between objects.
  */
 #ifdef __cplusplus
 #define RP_INIT_(type) (rp_init_<type>())

@@ -116,6 +116,47 @@ static void table_of_any_size_is_used_as_far_as_it_goes(void)
 	check(rp_listener_stop(listener, NULL) == 0);
 }
 
+static void nothing(void)
+{
+}
+
+struct signed_table {
+	struct rp_component_table table;
+	void (*functions[3])(void);
+};
+
+/* Tables with signatures that end at any byte, state too many functions, or have null entries. */
+static void signed_table_of_any_size_is_used_as_far_as_it_goes(void)
+{
+	static const uint64_t own_signatures[] = { 1, 2, 3 }, signatures[] = { 3, 2, 9, 1 };
+	const size_t begin = sizeof(struct rp_component_table), each = sizeof(void *);
+	struct {
+		struct rp_component_table table;
+		void (*functions[4])(void);
+	} given = { { sizeof(given), 4, signatures }, { fire_all, NULL, nothing, nothing } };
+	struct signed_table own;
+
+	for (uint32_t size = 0; size <= sizeof(given); size++) {
+		given.table.size = size;
+		rp_component_match(&own, sizeof(own), own_signatures, &given);
+		check(own.table.size == sizeof(own) && own.table.count == 3);
+		check(own.functions[2] == (size >= begin + each ? fire_all : NULL));
+		check(!own.functions[1]);
+		check(own.functions[0] == (size >= begin + 4 * each ? nothing : NULL));
+	}
+	given.table = (struct rp_component_table){ sizeof(given), UINT32_MAX, signatures };
+	rp_component_match(&own, sizeof(own), own_signatures, &given);
+	check(own.functions[0] == nothing);
+	given.table.count = 3;
+	rp_component_match(&own, sizeof(own), own_signatures, &given);
+	check(!own.functions[0] && own.functions[2] == fire_all);
+	given.table.signatures = NULL;
+	rp_component_match(&own, sizeof(own), own_signatures, &given);
+	check(!own.functions[2]);
+	rp_component_match(&own, sizeof(own), own_signatures, NULL);
+	check(!own.functions[2] && own.table.signatures == own_signatures);
+}
+
 static void incomplete_component_is_refused_or_left_alone(void)
 {
 	struct rp_component_options options = options_with(NULL);
@@ -341,6 +382,7 @@ static void component_that_never_stops_does_no_damage(void)
 int main(void)
 {
 	table_of_any_size_is_used_as_far_as_it_goes();
+	signed_table_of_any_size_is_used_as_far_as_it_goes();
 	incomplete_component_is_refused_or_left_alone();
 	incomplete_host_is_refused();
 	provider_has_one_component();

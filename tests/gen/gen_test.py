@@ -71,14 +71,14 @@ class GenTest(ToolTest):
         self.run_tool("gen", manifest, "-o", "out", "-q", *options)
         return os.path.splitext(os.path.basename(manifest))[0]
 
-    def compile(self, name, *options, language="c"):
-        """Compile out/NAME.c; return the object's path."""
+    def compile(self, name, *options, language="c", folder="out"):
+        """Compile FOLDER/NAME.c; return the object's path."""
         compiler, standard = (os.environ["CC"], "gnu11") if language == "c" else \
             (os.environ["CXX"], "gnu++17")
         built = self.path(f"{name}-{language}.o")
         done = subprocess.run([*compiler.split(), "-x", language, f"-std={standard}", *WARNINGS,
-                               *EXTRA, "-I" + os.environ["HEADERS"], "-I" + self.path("out"),
-                               *options, "-c", self.path(f"out/{name}.c"), "-o", built],
+                               *EXTRA, "-I" + os.environ["HEADERS"], "-I" + self.path(folder),
+                               *options, "-c", self.path(f"{folder}/{name}.c"), "-o", built],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         self.assertEqual((done.returncode, done.stdout.decode()), (0, ""))
         return built
@@ -279,8 +279,11 @@ class OtherForms(GenTest):
         self.assertEqual(self.generate_form("dtrace"), ["all_types.d", "all_types.md"])
         self.assertEqual(self.generate_form("all"),
                          ["all_types.c", "all_types.d", "all_types.h", "all_types.md",
+                          "all_types_component.c", "all_types_component.h",
+                          "all_types_component_host.c", "all_types_component_host.h",
+                          "all_types_component_stub.h",
                           "all_types_lttng.c", "all_types_lttng.h"])
-        self.assertIn("c, lttng, dtrace, markdown or all", self.run_tool(
+        self.assertIn("c, lttng, component, dtrace, markdown or all", self.run_tool(
             "gen", ALL_TYPES, "-o", "out", "--to", "rust", status=2)[1])
 
     def test_the_reference_has_each_event_with_its_fields(self):

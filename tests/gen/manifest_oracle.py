@@ -110,12 +110,13 @@ class Event:
     def payload(self):
         return b"".join(encode(field, self.values[field.name]) for field in self.fields)
 
-    def call(self):
-        """Return statements in C that write the event, and an expression of its result."""
+    def call(self, function=None):
+        """Return statements in C that write the event, and the call of a function with its fields,
+        by default of the one that writes it."""
         code = Code()
         arguments = [argument for field in self.fields
                      for argument in code.argument(field, self.values[field.name], self)]
-        return code.lines, f"{self.function}({', '.join(arguments)})"
+        return code.lines, f"{function or self.function}({', '.join(arguments)})"
 
 
 def encode(field, value):
@@ -265,4 +266,54 @@ def program(header, events):
     lines += ["int main(void)", "{", "\tint failures = 0;", "",
               *(f"\tfailures += fire{number}();" for number in range(len(events))),
               "\treturn failures > 255 ? 255 : failures;", "}", ""]
+    return "\n".join(lines)
+
+
+def component(events):
+    """Return a component in C whose fire_all() writes each event once and returns how many of them
+    were off. Each provider has an entry, PREFIX_start(). With STUB there are none."""
+    lines = ["#ifdef STUB", "#include STUB", "#else", "#include COMPONENT"]
+    for prefix in sorted({event.prefix for event in events}):
+        lines += [f"extern \"C\" int {prefix}_start(const struct rp_component_host *host, "
+                  "struct rp_component *component);",
+                  f"int {prefix}_start(const struct rp_component_host *host, "
+                  "struct rp_component *component)",
+                  "{", f"\treturn {prefix}_component_init(host, component);", "}"]
+    lines += ["#endif", ""]
+    for number, event in enumerate(events):
+        name = event.prefix.upper()
+        declarations, call = event.call(f"{name}_FIRE_{event.symbol}")
+        lines += [f"static int fire{number}(void)", "{", *(f"\t{line}" for line in declarations),
+                  f"\t{call};", f"\treturn !{name}_ENABLED_{event.symbol}();", "}", ""]
+    lines += ["extern \"C\" int fire_all(void);", "int fire_all(void)", "{", "\tint off = 0;", "",
+              *(f"\toff += fire{number}();" for number in range(len(events))), "\treturn off;",
+              "}", ""]
+    text = "\n".join(lines)
+    return '#ifdef __cplusplus\n#define FUNCTION extern "C"\n#else\n#define FUNCTION extern\n' \
+           "#endif\n" + text.replace('extern "C" int', "FUNCTION int")
+
+
+def component_host(header, events):
+    """Return a host in C that attaches the providers of its argument, a component, and exits with
+    what fire_all() of the component returns."""
+    prefixes = sorted({event.prefix for event in events})
+    lines = [f'#include "{header}"', "#include <dlfcn.h>", "#include <stdint.h>", "",
+             "static struct rp_component_link *attach(void *handle, const char *entry,",
+             "\tstruct rp_provider *provider, const void *events)", "{",
+             "\tstruct rp_component_options options = RP_COMPONENT_OPTIONS_INIT;",
+             "\tstruct rp_component_link *link = NULL;", "", "\toptions.provider = provider;",
+             "\toptions.events = events;",
+             "\treturn rp_component_attach((rp_component_entry)(uintptr_t)dlsym(handle, entry),",
+             "\t\t&options, &link) == 0 ? link : NULL;", "}", "",
+             "int main(int argc, char **argv)", "{",
+             f"\tstruct rp_component_link *links[{len(prefixes)}];",
+             "\tvoid *handle = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;",
+             "\tint off;", "", "\tif (!handle)", "\t\treturn 255;"]
+    for number, prefix in enumerate(prefixes):
+        lines += [f'\tlinks[{number}] = attach(handle, "{prefix}_start", {prefix}_provider(),',
+                  f"\t\t&{prefix}_component_host_events);", f"\tif (!links[{number}])",
+                  "\t\treturn 254;"]
+    lines += ['\toff = ((int (*)(void))(uintptr_t)dlsym(handle, "fire_all"))();',
+              f"\tfor (int i = 0; i < {len(prefixes)}; i++)", "\t\trp_component_detach(links[i]);",
+              "\tdlclose(handle);", "\treturn off > 253 ? 253 : off;", "}", ""]
     return "\n".join(lines)

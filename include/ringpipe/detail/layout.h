@@ -14,12 +14,9 @@
 #include <ringpipe/types.h>
 
 #ifdef __cplusplus
-#include <uchar.h>
-typedef char16_t rp_char16;
 #define RP_ASSERT_ static_assert
 #define RP_NULL_ nullptr
 #else
-typedef uint_least16_t rp_char16;
 #define RP_ASSERT_ _Static_assert
 #define RP_NULL_ NULL
 #endif

@@ -407,10 +407,11 @@ const struct rp_option rp_option_table[] = {
 	  "otlp-profiles; or, if it begins with a digit, only the events before\n"
 	  "this time",
 	  take_format_or_end },
-	{ RP_OPTION_GENERATE, 0, "to", "c|lttng|dtrace|markdown|all",
+	{ RP_OPTION_GENERATE, 0, "to", "c|lttng|component|dtrace|markdown|all",
 	  "what to generate: code in C (default), the same code with a provider\n"
-	  "for LTTng-UST, definitions of the probes for dtrace, a reference in\n"
-	  "Markdown, or all of these", take_to },
+	  "for LTTng-UST or with the code of components and their host,\n"
+	  "definitions of the probes for dtrace, a reference in Markdown, or all\n"
+	  "of these", take_to },
 	{ RP_OPTION_VIEW_PORT, 0, "port", "PORT",
 	  "the TCP port of the page on 127.0.0.1; default: any that is free", take_port },
 	{ RP_OPTION_OPEN, 0, "open", NULL,

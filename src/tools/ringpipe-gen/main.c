@@ -26,26 +26,35 @@ struct generation {
 };
 
 struct output {
-	const char *form, *other_form, *suffix;
+	const char *forms[3];		/* up to the first NULL; "all" selects every output */
+	const char *suffix;
 	void (*write)(FILE *out, const struct rp_manifest *manifest, const char *source,
 		      const char *stem);
 };
 
 static const struct output outputs[] = {
-	{ "c", "lttng", ".h", rp_write_header },
-	{ "c", "lttng", ".c", rp_write_source },
-	{ "lttng", "lttng", "_lttng.h", rp_write_lttng_header },
-	{ "lttng", "lttng", "_lttng.c", rp_write_lttng_source },
-	{ "dtrace", "dtrace", ".d", rp_write_dtrace },
-	{ "markdown", "markdown", ".md", rp_write_markdown },
+	{ { "c", "lttng", "component" }, ".h", rp_write_header },
+	{ { "c", "lttng", "component" }, ".c", rp_write_source },
+	{ { "lttng" }, "_lttng.h", rp_write_lttng_header },
+	{ { "lttng" }, "_lttng.c", rp_write_lttng_source },
+	{ { "component" }, "_component.h", rp_write_component_header },
+	{ { "component" }, "_component.c", rp_write_component_source },
+	{ { "component" }, "_component_stub.h", rp_write_component_stub },
+	{ { "component" }, "_component_host.h", rp_write_component_host_header },
+	{ { "component" }, "_component_host.c", rp_write_component_host_source },
+	{ { "dtrace" }, ".d", rp_write_dtrace },
+	{ { "markdown" }, ".md", rp_write_markdown },
 };
 
 #define OUTPUT_COUNT (sizeof(outputs) / sizeof(outputs[0]))
 
 static bool is_selected(const struct output *output, const char *form)
 {
-	return !strcmp(form, "all") || !strcmp(form, output->form) ||
-	       !strcmp(form, output->other_form);
+	for (size_t i = 0; i < 3 && output->forms[i]; i++) {
+		if (!strcmp(form, output->forms[i]))
+			return true;
+	}
+	return !strcmp(form, "all");
 }
 
 static bool is_form(const char *form)
@@ -243,7 +252,7 @@ static int run(const struct rp_tool_options *options)
 		return RP_EXIT_USAGE;
 	}
 	if (options->to && !is_form(options->to)) {
-		rp_tool_error("gen: --to is c, lttng, dtrace, markdown or all, not %s",
+		rp_tool_error("gen: --to is c, lttng, component, dtrace, markdown or all, not %s",
 			      options->to);
 		return RP_EXIT_USAGE;
 	}

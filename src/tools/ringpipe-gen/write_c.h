@@ -32,6 +32,21 @@ void rp_write_lttng_header(FILE *out, const struct rp_manifest *manifest, const 
 void rp_write_lttng_source(FILE *out, const struct rp_manifest *manifest, const char *source,
 			   const char *stem);
 
+/*
+ * Write what a component and its host exchange: the component's header and source file, the header
+ * that replaces the former in builds without a host, and the host's header and source file.
+ */
+void rp_write_component_header(FILE *out, const struct rp_manifest *manifest, const char *source,
+			       const char *stem);
+void rp_write_component_source(FILE *out, const struct rp_manifest *manifest, const char *source,
+			       const char *stem);
+void rp_write_component_stub(FILE *out, const struct rp_manifest *manifest, const char *source,
+			     const char *stem);
+void rp_write_component_host_header(FILE *out, const struct rp_manifest *manifest,
+				    const char *source, const char *stem);
+void rp_write_component_host_source(FILE *out, const struct rp_manifest *manifest,
+				    const char *source, const char *stem);
+
 /* Write a reference of the events. */
 void rp_write_markdown(FILE *out, const struct rp_manifest *manifest, const char *source,
 		       const char *stem);
@@ -67,6 +82,18 @@ void rp_write_layout_helpers(FILE *out);
 void rp_write_layout(FILE *out, const struct rp_manifest_provider *provider,
 		     const struct rp_manifest_template *template,
 		     const struct rp_manifest_field *field);
+
+/*
+ * Write the constants and the structs of a provider. A file that includes several headers with them
+ * gets them once.
+ */
+void rp_write_types(FILE *out, const struct rp_manifest_provider *provider);
+
+/* Write the name of a macro: the stem in upper case, and a suffix. */
+void rp_write_macro(FILE *out, const char *stem, const char *suffix);
+
+/* Write the begin of a header that is included once. */
+void rp_write_guard(FILE *out, const char *stem, const char *suffix);
 
 /* Write text inside a comment, without what would end the comment. */
 void rp_write_comment(FILE *out, const char *text);

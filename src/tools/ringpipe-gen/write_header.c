@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The header: constants, structs, and one function for each event. */
-#include <ctype.h>
 #include <string.h>
 
 #include "tools/ringpipe-gen/write_c.h"
-#include "tools/ringpipe-gen/write_lttng.h"
 
 /* The macros of ringpipe/event.h for fields that it expresses. */
 static const char *const field_macros[RP_MANIFEST_STRUCT + 1] = {
@@ -25,28 +23,6 @@ static const char *const field_macros[RP_MANIFEST_STRUCT + 1] = {
 	[RP_MANIFEST_FILETIME] = "RP_TIME",
 };
 
-static void write_names(FILE *out, const struct rp_manifest_provider *provider, const char *kind,
-			const struct rp_manifest_name *names, const char *suffix)
-{
-	for (; names; names = names->next) {
-		fprintf(out, "#define %s_%s_", provider->prefix, kind);
-		if (names->task)
-			fprintf(out, "%s_", names->task->symbol);
-		fprintf(out, "%s %#llx%s\n", names->symbol, (unsigned long long)names->value,
-			suffix);
-	}
-}
-
-static void write_constants(FILE *out, const struct rp_manifest_provider *provider)
-{
-	write_names(out, provider, "KEYWORD", provider->keywords, "ull");
-	write_names(out, provider, "LEVEL", provider->levels, "");
-	write_names(out, provider, "TASK", provider->tasks, "");
-	write_names(out, provider, "OPCODE", provider->opcodes, "");
-	for (const struct rp_manifest_map *map = provider->maps; map; map = map->next)
-		write_names(out, provider, map->symbol, map->values, "u");
-}
-
 /* The functions that return a name, or NULL for a number without one. */
 static void write_name_functions(FILE *out, const struct rp_manifest_provider *provider)
 {
@@ -61,26 +37,6 @@ static void write_name_functions(FILE *out, const struct rp_manifest_provider *p
 		fprintf(out, "const char *%s_%s_name(uint32_t %s);\n", provider->symbol,
 			map->symbol, map->is_bitmap ? "bit" : "value");
 	fputs("RP_END_DECLS\n", out);
-}
-
-static void write_structs(FILE *out, const struct rp_manifest_provider *provider)
-{
-	const struct rp_manifest_template *template = provider->templates;
-
-	for (; template; template = template->next) {
-		const struct rp_manifest_field *field = template->fields;
-
-		for (; field; field = field->next) {
-			if (field->type != RP_MANIFEST_STRUCT)
-				continue;
-			fprintf(out, "\n/* An element of %s in the template %s. */\n",
-				field->symbol, template->symbol);
-			fprintf(out, "struct %s_%s_%s {\n", provider->symbol, template->symbol,
-				field->symbol);
-			rp_write_members(out, field->members);
-			fputs("};\n", out);
-		}
-	}
 }
 
 static void write_attributes(FILE *out, const struct rp_manifest_event *event)
@@ -140,9 +96,8 @@ static void write_provider(FILE *out, const struct rp_manifest_provider *provide
 	fprintf(out, ", %s */\nRP_PROVIDER(%s, ", provider->guid, provider->symbol);
 	rp_write_literal(out, provider->name);
 	fputs(");\n\n", out);
-	write_constants(out, provider);
+	rp_write_types(out, provider);
 	write_name_functions(out, provider);
-	write_structs(out, provider);
 	for (; event; event = event->next) {
 		if (rp_event_is_plain(event))
 			write_declaration(out, provider, event, "RP_EVENT_EX");
@@ -157,18 +112,12 @@ void rp_write_header(FILE *out, const struct rp_manifest *manifest, const char *
 	const struct rp_manifest_provider *provider = manifest->providers;
 
 	rp_write_mark(out, "/* ", source, " */");
-	fputs("#ifndef ", out);
-	for (const char *each = stem; *each; each++)
-		fputc(isalnum((unsigned char)*each) ? toupper((unsigned char)*each) : '_', out);
-	fputs("_EVENTS_H\n#define ", out);
-	for (const char *each = stem; *each; each++)
-		fputc(isalnum((unsigned char)*each) ? toupper((unsigned char)*each) : '_', out);
-	fputs("_EVENTS_H\n\n#include <stdbool.h>\n#include <stdint.h>\n\n"
-	      "#include <ringpipe/event.h>\n", out);
+	rp_write_guard(out, stem, "EVENTS_H");
+	fputs("#include <stdbool.h>\n#include <stdint.h>\n\n#include <ringpipe/event.h>\n", out);
 	for (; provider; provider = provider->next)
 		write_provider(out, provider);
 	/* The file exists if it was asked for; it puts macros before the functions. */
 	fputs("\n#ifdef ", out);
-	rp_write_lttng_macro(out, stem);
+	rp_write_macro(out, stem, "LTTNG");
 	fprintf(out, "\n#include \"%s_lttng.h\"\n#endif\n\n#endif\n", stem);
 }

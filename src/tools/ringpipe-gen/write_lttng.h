@@ -27,7 +27,4 @@ struct rp_lttng_shape {
 
 struct rp_lttng_shape rp_lttng_shape(const struct rp_manifest_field *field);
 
-/* Write the macro that is defined where callers of events fire the tracepoints. */
-void rp_write_lttng_macro(FILE *out, const char *stem);
-
 #endif

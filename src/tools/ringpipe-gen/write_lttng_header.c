@@ -4,7 +4,6 @@
  * and know one provider each time. A manifest may have several providers, so the header includes
  * itself once for each of them, with a macro that selects the provider.
  */
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -55,17 +54,10 @@ struct rp_lttng_shape rp_lttng_shape(const struct rp_manifest_field *field)
 	return shape;
 }
 
-void rp_write_lttng_macro(FILE *out, const char *stem)
-{
-	for (; *stem; stem++)
-		fputc(isalnum((unsigned char)*stem) ? toupper((unsigned char)*stem) : '_', out);
-	fputs("_LTTNG", out);
-}
-
 static void write_directive(FILE *out, const char *directive, const char *stem, const char *rest)
 {
 	fputs(directive, out);
-	rp_write_lttng_macro(out, stem);
+	rp_write_macro(out, stem, "LTTNG");
 	fputs(rest, out);
 }
 
@@ -172,14 +164,14 @@ static void write_provider(FILE *out, const struct rp_manifest_provider *provide
 			   unsigned int number, const char *stem)
 {
 	fprintf(out, "\n#%s ", number == 1 ? "if" : "elif");
-	rp_write_lttng_macro(out, stem);
+	rp_write_macro(out, stem, "LTTNG");
 	fprintf(out, "_PROVIDER == %u\n\n#undef TRACEPOINT_PROVIDER\n"
 		"#define TRACEPOINT_PROVIDER %s\n#undef TRACEPOINT_INCLUDE\n"
 		"#define TRACEPOINT_INCLUDE \"./%s_lttng.h\"\n#if !defined(", number,
 		provider->symbol, stem);
-	rp_write_lttng_macro(out, stem);
+	rp_write_macro(out, stem, "LTTNG");
 	fprintf(out, "_%u) || defined(TRACEPOINT_HEADER_MULTI_READ)\n#define ", number);
-	rp_write_lttng_macro(out, stem);
+	rp_write_macro(out, stem, "LTTNG");
 	fprintf(out, "_%u\n", number);
 	for (const struct rp_manifest_event *event = provider->events; event; event = event->next)
 		write_tracepoint(out, provider, event);
