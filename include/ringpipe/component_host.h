@@ -39,6 +39,9 @@ struct rp_component_options {
  * forked child, the component keeps the parent's state until a session starts there; the host's
  * events are off.
  *
+ * Several components may use the same provider. They share its Dynamic… events, and each of them
+ * can be detached while the others continue.
+ *
  * Each provider gets six more events, which contain the component's dynamic events: DynamicAlways,
  * DynamicCritical, DynamicError, DynamicWarning, DynamicInformational and DynamicVerbose, one for
  * each level. They have keywords 0 and the fields `name` and `payload`. In a nettrace file, an
@@ -49,8 +52,8 @@ struct rp_component_options {
  *
  * Context: any thread, not a signal handler; allocates; calls the component.
  * Return: 0; -EINVAL: the size of the options is invalid, there is no entry or provider, both
- * providers are the same, or the component's struct is too short; -EEXIST: a provider has another
- * component; -EDEADLK: called by the callback of one of these providers, and the component was
+ * providers are the same, or the component's struct is too short; -EEXIST: this component is
+ * attached, or a provider has events with the names above; -EDEADLK: called by the callback of one of these providers, and the component was
  * stopped again; -ENOMEM: an allocation fails; the entry's error.
  */
 RP_PUBLIC int rp_component_attach(rp_component_entry entry,
@@ -59,13 +62,13 @@ RP_PUBLIC int rp_component_attach(rp_component_entry entry,
 
 /*
  * Stop a component. The function turns the component's providers off by control(), and calls its
- * stop(). After the function has returned, the component may be unloaded and the providers may be
- * destroyed. Call it before that in any case.
+ * stop(). After the function has returned, the component may be unloaded, and the providers may be
+ * destroyed if no other component uses them. Call it before that in any case.
  * @link: the component; NULL is allowed.
  *
  * If a thread has left fire_dynamic() by siglongjmp(3), or was inside it when a child was forked
  * and the child detaches the component, the function waits for a second. The provider then keeps
- * its Dynamic… events, and another component cannot be attached to it.
+ * its Dynamic… events, and no component can be attached to it after its last one was detached.
  *
  * Context: any thread, not a signal handler. Waits for control() in other threads, and for threads
  * inside fire_dynamic().

@@ -16,10 +16,10 @@
 #include "base/atomic.h"
 #include "base/sized.h"
 #include "base/thread.h"
+#include "component/dynamic_events.h"
 #include "core/core.h"
 #include "core/own.h"
 
-#define LEVELS (RP_LEVEL_VERBOSE + 1)
 #define POLL_NS 1000000
 #define POLLS 1000
 
@@ -28,11 +28,13 @@ struct component_role {
 	struct rp_component_link *link;
 	uint32_t number;		/* enum rp_component_provider */
 	struct rp_provider *provider;	/* or NULL */
-	struct rp_event *events[LEVELS];
+	struct rp_dynamic_events *dynamic;
+	struct rp_watcher watcher;
 };
 
 struct rp_component_link {
-	struct cds_list_head node;	/* in `unused` */
+	struct cds_list_head node;	/* in `attached` or `unused` */
+	rp_component_entry entry;
 	struct component_role roles[RP_COMPONENT_PROVIDERS];
 	struct rp_component component;
 	struct rp_component_host host;
@@ -45,21 +47,8 @@ struct rp_component_link {
 	uint32_t writers;		/* threads inside fire_dynamic() */
 };
 
-static CDS_LIST_HEAD(unused);		/* under rp_core.lock */
-
-static const struct rp_field dynamic_fields[] = {
-	{ "name", NULL, 0, RP_TYPE_STRING, 0, 0, NULL },
-	{ "payload", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0, NULL },
-};
-
-static const char *const dynamic_names[LEVELS] = {
-	[RP_LEVEL_LOG_ALWAYS] = "DynamicAlways",
-	[RP_LEVEL_CRITICAL] = "DynamicCritical",
-	[RP_LEVEL_ERROR] = "DynamicError",
-	[RP_LEVEL_WARNING] = "DynamicWarning",
-	[RP_LEVEL_INFORMATIONAL] = "DynamicInformational",
-	[RP_LEVEL_VERBOSE] = "DynamicVerbose",
-};
+static CDS_LIST_HEAD(attached);		/* under rp_core.lock, as the next one */
+static CDS_LIST_HEAD(unused);
 
 static int write_dynamic(struct rp_event *event, const char *name, const void *payload,
 			 uint32_t payload_bytes)
@@ -82,14 +71,15 @@ static int fire_dynamic(void *context, uint32_t provider, uint32_t level, const 
 	struct rp_component_link *link = context;
 	int ret = -EPIPE;
 
-	if (provider >= RP_COMPONENT_PROVIDERS || level >= LEVELS || !name ||
+	if (provider >= RP_COMPONENT_PROVIDERS || level >= RP_LEVELS || !name ||
 	    (!payload && payload_bytes))
 		return -EINVAL;
 	rp_add_seq_cst(&link->writers, 1);
 	if (rp_load_seq_cst(&link->is_attached)) {
-		struct rp_event *event = link->roles[provider].events[level];
+		const struct rp_dynamic_events *dynamic = link->roles[provider].dynamic;
 
-		ret = event ? write_dynamic(event, name, payload, payload_bytes) : 0;
+		ret = dynamic ? write_dynamic(dynamic->events[level], name, payload,
+					      payload_bytes) : 0;
 	}
 	rp_add_seq_cst(&link->writers, (uint32_t)-1);
 	return ret;
@@ -106,45 +96,36 @@ static void report_state(struct rp_provider *provider, const struct rp_provider_
 	component->control(component->data, role->number, state->keywords, levels);
 }
 
-static int create_events(struct component_role *role)
+/*
+ * Take a link without roles for a component. Return: 0; -EEXIST: the component is attached;
+ * -ENOMEM.
+ */
+static int take_link(rp_component_entry entry, struct rp_component_link **ret_link)
 {
-	for (uint32_t level = 0; level < LEVELS; level++) {
-		const struct rp_event_decl decl = {
-			.size = sizeof(decl),
-			.name = dynamic_names[level],
-			.id = RP_EVENT_ID_AUTO,
-			.level = (uint8_t)level,
-			.fields = dynamic_fields,
-			.field_count = 2,
-		};
-		int ret = rp_event_create(role->provider, &decl, &role->events[level]);
-
-		if (ret != 0)
-			return ret;
-	}
-	return 0;
-}
-
-static void destroy_events(struct component_role *role)
-{
-	for (uint32_t level = 0; level < LEVELS; level++) {
-		rp_event_destroy(role->events[level]);
-		role->events[level] = NULL;
-	}
-}
-
-/* Return a link without roles, or NULL without memory. */
-static struct rp_component_link *take_link(void)
-{
-	struct rp_component_link *link = NULL;
+	struct rp_component_link *link;
+	int ret = -EEXIST;
 
 	pthread_mutex_lock(&rp_core.lock);
+	cds_list_for_each_entry(link, &attached, node) {
+		if (link->entry == entry)
+			goto out;
+	}
+	ret = -ENOMEM;
 	if (!cds_list_empty(&unused)) {
 		link = cds_list_first_entry(&unused, struct rp_component_link, node);
 		cds_list_del(&link->node);
+	} else {
+		link = calloc(1, sizeof(*link));
+		if (!link)
+			goto out;
 	}
+	link->entry = entry;
+	cds_list_add(&link->node, &attached);
+	*ret_link = link;
+	ret = 0;
+out:
 	pthread_mutex_unlock(&rp_core.lock);
-	return link ? link : calloc(1, sizeof(*link));
+	return ret;
 }
 
 /*
@@ -155,18 +136,18 @@ static struct rp_component_link *take_link(void)
 static void retire_link(struct rp_component_link *link)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
+	unsigned int polls = 0;
 
 	rp_store_seq_cst(&link->is_attached, 0);
-	for (unsigned int i = 0; rp_load_seq_cst(&link->writers); i++) {
-		if (i == POLLS)
-			return;
+	while (rp_load_seq_cst(&link->writers) && polls++ < POLLS)
 		nanosleep(&pause, NULL);
-	}
 	for (uint32_t i = 0; i < RP_COMPONENT_PROVIDERS; i++)
-		destroy_events(&link->roles[i]);
+		rp_dynamic_events_put(link->roles[i].dynamic, polls > POLLS);
 	pthread_mutex_lock(&rp_core.lock);
+	cds_list_del(&link->node);
 	/* At the end: a component that still writes would use the link of a later component. */
-	cds_list_add_tail(&link->node, &unused);
+	if (polls <= POLLS)
+		cds_list_add_tail(&link->node, &unused);
 	pthread_mutex_unlock(&rp_core.lock);
 }
 
@@ -202,8 +183,10 @@ static int watch_providers(struct rp_component_link *link, bool watch)
 	for (uint32_t i = 0; ret == 0 && i < RP_COMPONENT_PROVIDERS; i++) {
 		struct component_role *role = &link->roles[i];
 
-		if (role->provider && link->component.control)
-			ret = rp_provider_watch(role->provider, watch ? report_state : NULL, role);
+		if (!role->provider || !link->component.control)
+			continue;
+		ret = watch ? rp_provider_watch(role->provider, &role->watcher) :
+		      rp_provider_unwatch(role->provider, &role->watcher);
 	}
 	return ret;
 }
@@ -213,8 +196,10 @@ static int attach(struct rp_component_link *link, rp_component_entry entry)
 	int ret = 0;
 
 	for (uint32_t i = 0; ret == 0 && i < RP_COMPONENT_PROVIDERS; i++) {
-		if (link->roles[i].provider)
-			ret = create_events(&link->roles[i]);
+		struct component_role *role = &link->roles[i];
+
+		if (role->provider)
+			ret = rp_dynamic_events_get(role->provider, &role->dynamic);
 	}
 	if (ret != 0)
 		return ret;
@@ -243,11 +228,14 @@ RP_PUBLIC int rp_component_attach(rp_component_entry entry,
 	    rp_sized_read(&own, sizeof(own), RP_COMPONENT_OPTIONS_SIZE_V1, options) != 0 ||
 	    !own.provider || own.provider == own.private_provider)
 		return -EINVAL;
-	link = take_link();
-	if (!link)
-		return -ENOMEM;
+	ret = take_link(entry, &link);
+	if (ret != 0)
+		return ret;
 	for (uint32_t i = 0; i < RP_COMPONENT_PROVIDERS; i++)
-		link->roles[i] = (struct component_role){ .link = link, .number = i };
+		link->roles[i] = (struct component_role){
+			.link = link, .number = i,
+			.watcher = { .callback = report_state, .data = &link->roles[i] },
+		};
 	link->roles[RP_COMPONENT_DEFAULT].provider = own.provider;
 	link->roles[RP_COMPONENT_PRIVATE].provider = own.private_provider;
 	link->host = (struct rp_component_host){

@@ -17,6 +17,7 @@
 #include "core/enable.h"
 #include "core/exporter_set.h"
 #include "core/notices.h"
+#include "core/own.h"
 #include "core/provider_table.h"
 #include "core/session_setup.h"
 #include "core/session_state.h"
@@ -72,12 +73,12 @@ int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
 	return 0;
 }
 
-int rp_notice_add_watcher(struct rp_provider *provider)
+int rp_notice_add_watcher(struct rp_provider *provider, struct rp_watcher *watcher)
 {
 	int ret = rp_notice_add(provider, 0, false, NULL);
 
 	if (ret == 0)
-		cds_list_entry(provider->notices.prev, struct rp_notice, node)->watcher_only = true;
+		cds_list_entry(provider->notices.prev, struct rp_notice, node)->watcher = watcher;
 	return ret;
 }
 
@@ -111,12 +112,12 @@ bool rp_notices_is_inside(const struct rp_provider *provider)
 /* The number of callbacks inside which this thread is. */
 static __thread unsigned int callback_depth;
 
-/* Call one callback, and the watcher. The lock is released during the call. */
+/* Call the watchers and the callback. The lock is released during the calls. */
 static void deliver(struct rp_provider *provider, struct rp_notice *notice)
 {
-	rp_provider_callback callback = notice->watcher_only ? NULL : provider->callback;
-	rp_provider_callback watcher = provider->watcher;
-	void *data = provider->data, *watcher_data = provider->watcher_data;
+	rp_provider_callback callback = notice->watcher ? NULL : provider->callback;
+	const struct rp_watcher *watcher;
+	void *data = provider->data;
 	struct rp_provider_state state = {
 		.size = sizeof(state),
 		.source = notice->source,
@@ -126,8 +127,10 @@ static void deliver(struct rp_provider *provider, struct rp_notice *notice)
 
 	aggregate(provider, &state);
 	pthread_mutex_unlock(&rp_core.lock);
-	if (watcher)
-		watcher(provider, &state, watcher_data);
+	cds_list_for_each_entry(watcher, &provider->watchers, node) {
+		if (!notice->watcher || notice->watcher == watcher)
+			watcher->callback(provider, &state, watcher->data);
+	}
 	if (callback)
 		callback(provider, &state, data);
 	free_notice(notice);

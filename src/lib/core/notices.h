@@ -13,13 +13,14 @@
 
 struct rp_provider;
 struct rp_session;
+struct rp_watcher;
 
 /* A queued call of a provider's callback. */
 struct rp_notice {
 	struct cds_list_head node;
 	struct rp_guid source;
 	bool enabled;
-	bool watcher_only;	/* not for the program's callback */
+	struct rp_watcher *watcher;	/* the only recipient, or NULL for all */
 	char *filter_data;
 };
 
@@ -28,7 +29,7 @@ int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
 		  const char *filter_data);
 void rp_notice_add_session(struct rp_provider *provider, const struct rp_session *session,
 			   bool enabled);
-int rp_notice_add_watcher(struct rp_provider *provider);	/* for a new watcher only */
+int rp_notice_add_watcher(struct rp_provider *provider, struct rp_watcher *watcher);
 void rp_notices_add(struct rp_session *session, bool enabled);	/* for all wanted providers */
 void rp_notices_drop(struct rp_provider *provider);
 void rp_notices_deliver(void);		/* releases the lock in between */

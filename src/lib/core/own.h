@@ -3,7 +3,10 @@
 #ifndef RP_CORE_OWN_H
 #define RP_CORE_OWN_H
 
+#include <stdbool.h>
+
 #include <ringpipe/event.h>
+#include <urcu/list.h>
 
 /*
  * As rp_provider_create(), for a provider that is expensive or writes many events: a session gets
@@ -12,15 +15,24 @@
 int rp_provider_create_by_name(const char *name, rp_provider_callback callback, void *data,
 			       struct rp_provider **ret_provider);
 
+/* A callback of a provider for the library's own use. */
+struct rp_watcher {
+	struct cds_list_head node;	/* in the provider's list */
+	rp_provider_callback callback;
+	void *data;
+	bool is_listed;
+};
+
 /*
- * Set the watcher of a provider, a second callback for the library's own use. It is called before
- * the provider's callback. A new watcher runs once with the present state before the function
- * returns. `watcher` may be NULL.
+ * Add or remove a watcher. Watchers are called before the provider's callback, one after another. A
+ * new watcher runs once with the present state before the function returns. The caller owns the
+ * memory of the watcher, which must not be the watcher of another provider.
  *
  * Context: as rp_provider_set_callback().
- * Return: 0; -EDEADLK: called by the provider's own callback; -ENOMEM.
+ * Return: 0; -EDEADLK: called by a callback of this provider; of rp_provider_watch(), -ENOMEM.
  */
-int rp_provider_watch(struct rp_provider *provider, rp_provider_callback watcher, void *data);
+int rp_provider_watch(struct rp_provider *provider, struct rp_watcher *watcher);
+int rp_provider_unwatch(struct rp_provider *provider, struct rp_watcher *watcher);
 
 /* The thread for which an event is written, and its stack. */
 struct rp_origin {

@@ -35,6 +35,7 @@ static struct rp_provider *make_provider(const char *name, rp_provider_callback 
 	provider->data = data;
 	CDS_INIT_LIST_HEAD(&provider->sites);
 	CDS_INIT_LIST_HEAD(&provider->notices);
+	CDS_INIT_LIST_HEAD(&provider->watchers);
 	return provider;
 }
 
@@ -142,20 +143,27 @@ RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider)
 	return 0;
 }
 
+/* Wait until no callback of the provider runs. With the lock. Return: 0; -EDEADLK. */
+static int wait_for_callback(const struct rp_provider *provider)
+{
+	if (rp_notices_is_inside(provider))
+		return -EDEADLK;
+	while (provider->in_callback)
+		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+	return 0;
+}
+
 RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider_callback callback,
 				       void *data)
 {
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
-	int ret = 0;
+	int ret;
 
 	if (!provider)
 		return -EINVAL;
 	pthread_mutex_lock(&rp_core.lock);
-	if (rp_notices_is_inside(provider)) {
-		ret = -EDEADLK;
-	} else {
-		while (provider->in_callback)
-			pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+	ret = wait_for_callback(provider);
+	if (ret == 0) {
 		provider->callback = callback;
 		provider->data = data;
 		replay_sessions(provider);
@@ -164,26 +172,35 @@ RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider
 	return ret;
 }
 
-int rp_provider_watch(struct rp_provider *provider, rp_provider_callback watcher, void *data)
+int rp_provider_watch(struct rp_provider *provider, struct rp_watcher *watcher)
 {
-	int ret = 0;
+	int ret;
 
 	pthread_mutex_lock(&rp_core.lock);
-	if (rp_notices_is_inside(provider)) {
-		ret = -EDEADLK;
-	} else {
-		while (provider->in_callback)
-			pthread_cond_wait(&rp_core.changed, &rp_core.lock);
-		if (watcher)
-			ret = rp_notice_add_watcher(provider);
-		if (ret == 0) {
-			/* With a callback, the states of exporters are up to date. */
-			provider->watcher = watcher;
-			provider->watcher_data = data;
-			if (!provider->callback)
-				rp_exporters_replay(provider);
-			rp_notices_deliver();
-		}
+	ret = wait_for_callback(provider);
+	if (ret == 0 && !watcher->is_listed)
+		ret = rp_notice_add_watcher(provider, watcher);
+	if (ret == 0 && !watcher->is_listed) {
+		/* When the provider is observed, the states of exporters are up to date. */
+		if (!rp_provider_is_observed(provider))
+			rp_exporters_replay(provider);
+		cds_list_add_tail(&watcher->node, &provider->watchers);
+		watcher->is_listed = true;
+		rp_notices_deliver();
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	return ret;
+}
+
+int rp_provider_unwatch(struct rp_provider *provider, struct rp_watcher *watcher)
+{
+	int ret;
+
+	pthread_mutex_lock(&rp_core.lock);
+	ret = wait_for_callback(provider);
+	if (ret == 0 && watcher->is_listed) {
+		cds_list_del(&watcher->node);
+		watcher->is_listed = false;
 	}
 	pthread_mutex_unlock(&rp_core.lock);
 	return ret;

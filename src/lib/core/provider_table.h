@@ -24,15 +24,14 @@ struct rp_provider {
 	pthread_t caller;		/* while in_callback */
 	rp_provider_callback callback;
 	void *data;
-	rp_provider_callback watcher;	/* the library's own callback: rp_provider_watch() */
-	void *watcher_data;
+	struct cds_list_head watchers;	/* struct rp_watcher; unchanged while in_callback */
 	struct rp_export_state reported[RP_EXPORTERS_MAX];	/* by exporter */
 };
 
 /* Whether changes of the provider's state cause notices. With the lock. */
-static inline bool rp_provider_is_observed(const struct rp_provider *provider)
+static inline bool rp_provider_is_observed(struct rp_provider *provider)
 {
-	return provider->callback || provider->watcher;
+	return provider->callback || !cds_list_empty(&provider->watchers);
 }
 
 /*
