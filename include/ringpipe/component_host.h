@@ -53,8 +53,9 @@ struct rp_component_options {
  * Context: any thread, not a signal handler; allocates; calls the component.
  * Return: 0; -EINVAL: the size of the options is invalid, there is no entry or provider, both
  * providers are the same, or the component's struct is too short; -EEXIST: this component is
- * attached, or a provider has events with the names above; -EDEADLK: called by the callback of one of these providers, and the component was
- * stopped again; -ENOMEM: an allocation fails; the entry's error.
+ * attached, or a provider has events with the names above; -EDEADLK: called by the callback of one
+ * of these providers, and the component was stopped again; -ENOMEM: an allocation fails; the
+ * entry's error.
  */
 RP_PUBLIC int rp_component_attach(rp_component_entry entry,
 				  const struct rp_component_options *options,

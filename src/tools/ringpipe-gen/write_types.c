@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What headers for hosts and for components share: constants, structs, and names of macros. */
+/* The parts that the headers for hosts and for components share: constants, structs, guards. */
 #include <ctype.h>
 
 #include "tools/ringpipe-gen/write_c.h"
