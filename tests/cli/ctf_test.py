@@ -188,6 +188,14 @@ class Ctf(ToolTest):
         self.assertEqual((context["process_id"], context["thread_name"]), (70, "worker"))
         self.assertEqual(events[3][3]["text"], "")
 
+    def test_the_fields_of_a_payload_that_describes_itself_are_a_text(self):
+        data, fields = v6.described_trace()
+        whole, cut, other = [event[3] for event in self.convert(data)]
+        self.assertEqual((whole["name"], json.loads(whole["fields"])), ("Grown", fields))
+        self.assertEqual(bytes(whole["payload"])[:3], b"\x89RP")
+        self.assertEqual(json.loads(cut["fields"]), dict(fields, **{"…truncated": True}))
+        self.assertEqual((other["payload"], other["fields"]), ([1, 2], ""))
+
     def test_times_are_exact_and_count_from_1970(self):
         trace = nettrace.Trace().define(1, "Shop", "note", 1, [("n", nettrace.U64)])
         trace.events(1, [struct.pack("<Q", 5)], ns=123_456_789)

@@ -490,6 +490,30 @@ class Formats(ToolTest):
         self.assertEqual((note["text"], self.annotations(note)),
                          ("note", {"text": HOSTILE, "activity": guid_text(5)}))
 
+    def test_formats_have_the_fields_of_a_payload_that_describes_itself(self):
+        data, fields = v6.described_trace()
+        whole, cut, other = fields, dict(fields, **{"…truncated": True}), "0102"
+        expected = [{"name": "Grown", "payload": each} for each in (whole, cut, other)]
+        for form in "jsonl", "csv":
+            text = self.convert(data, form).decode()
+            rows = csv.DictReader(io.StringIO(text)) if form == "csv" else \
+                map(json.loads, text.splitlines())
+            self.assertEqual([json.loads(row["fields"]) if form == "csv" else row["fields"]
+                              for row in rows], expected)
+        # Programs in JavaScript read these: no double has the number.
+        script = [{**each, "payload": {**each["payload"], "total": str(2**53 + 1)}}
+                  for each in expected[:2]]
+        self.assertEqual([event["args"]["fields"] for event in self.chrome(data)],
+                         script + expected[2:])
+        markers = json.loads(self.convert(data, "firefox"))["threads"][0]["markers"]["data"]
+        self.assertEqual([json.loads(marker["field.payload"]) for marker in markers[:2]],
+                         [each["payload"] for each in script])
+        self.perfetto(data)
+        for (_, event), each in zip(self.instants, (whole, cut)):
+            payload = event["debug_annotations"][1]
+            self.assertEqual(self.annotations({"debug_annotations": payload["dict_entries"]}), each)
+        self.assertEqual(self.annotations(self.instants[2][1])["payload"], other)
+
     def test_perfetto_has_random_spans_whole(self):
         for seed in range(10):
             chance, trace, ns, running, known = random.Random(seed), Source(), 1000, [], {}

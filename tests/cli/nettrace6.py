@@ -165,6 +165,38 @@ class Trace:
         return bytes(self.bytes)
 
 
+def described_payload(is_cut=False):
+    """The fields of a raw event of a component, with a payload that describes itself, and its
+    fields."""
+    fields = [(8, "bytes", struct.pack("<I", 7)), (16, "why", "Zoë".encode() + b"\0"),
+              (1, "is_full", b"\1"), (9, "change", struct.pack("<q", -5)),
+              (12, "share", struct.pack("<d", 0.25)), (10, "total", struct.pack("<Q", 2**53 + 1))]
+    body = b"".join(bytes([kind]) + name.encode() + b"\0" + value for kind, name, value in fields)
+    body += bytes([18, 4]) + b"blob\0" + struct.pack("<H", 2) + b"\1\xff"
+    payload = b"\x89RP\1" + struct.pack("<HH", len(fields) + 1, is_cut) + body
+    return raw_payload(payload), {
+        "bytes": 7, "why": "Zoë", "is_full": True, "change": -5, "share": 0.25,
+        "total": 2**53 + 1, "blob": "01ff"}
+
+
+def raw_payload(payload):
+    return utf16z("Grown") + struct.pack("<H", len(payload)) + payload
+
+
+RAW_FIELDS = (("name", STRING16), ("payload", (ARRAY, U8)))
+
+
+def described_trace():
+    """A trace with raw events of a component: one whose payload describes itself, the same one cut,
+    and one with other bytes; and the fields of the first."""
+    whole, fields = described_payload()
+    trace = Trace().threads({"index": 0}, {"index": 1, "thread": 5})
+    trace.define(1, "Shop", "DynamicWarning", 5, RAW_FIELDS)
+    for ns, payload in enumerate((whole, described_payload(True)[0], raw_payload(b"\1\2"))):
+        trace.events({"id": 1, "thread": 1, "ns": ns, "payload": payload})
+    return trace.end(), fields
+
+
 ALL_FIELDS = (
     ("b32", BOOL32), ("b8", BOOL8), ("c16", CHAR16), ("c8", CHAR8), ("i8", I8), ("u8", U8),
     ("i16", I16), ("u16", U16), ("i32", I32), ("u32", U32), ("i64", I64), ("u64", U64),

@@ -105,6 +105,17 @@ class Otlp(ToolTest):
             self.assertEqual(span.attributes[key], value, key)
             self.assertEqual(span.attributes[f"stop.{key}"], value, key)
 
+    def test_a_payload_that_describes_itself_is_a_list_of_keys_and_values(self):
+        (payload, fields), (cut, _) = v6.described_payload(), v6.described_payload(True)
+        trace = self.traced().define(5, "Shop", "growStart", 5, v6.RAW_FIELDS)
+        trace.define(6, "Shop", "growStop", 6, v6.RAW_FIELDS)
+        trace.events({"id": 5, "thread": 1, "payload": payload},
+                     {"id": 6, "thread": 1, "payload": cut, "ns": 5})
+        span, = self.convert(trace.end())
+        self.assertEqual((span.attributes["name"], span.attributes["payload"]), ("Grown", fields))
+        self.assertEqual(span.attributes["stop.payload"],
+                         dict(fields, **{"ringpipe.truncated": True}))
+
     def test_the_keys_of_attributes_are_unique(self):
         """Of labels around a span, of fields with one name, of cut payloads, and of resources."""
         trace = v6.Trace(pairs=(("service.name", "other"),)).threads({"index": 0})

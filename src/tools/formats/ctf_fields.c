@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/utf.h"
+#include "nettrace/self_describing.h"
 #include "tools/formats/json_out.h"
 
 #define NAME_BYTES 256u		/* a longer name is cut */
@@ -299,6 +300,56 @@ static void set_members(struct ctf_walk *walk, bt_field *structure, struct rp_fi
 	walk->is_truncated |= ret < 0;
 }
 
+/*
+ * The place of the payload among the fields of a component's raw event, of which the structure of
+ * the event has a further member for the text of the payload; else -1.
+ */
+static int payload_place(const struct rp_reader_type *type)
+{
+	const struct rp_reader_field *fields = type->fields;
+	const bool is_raw = type->field_count == 2 && !strncmp(type->name, "Dynamic", 7) &&
+			    fields[1].type == RP_TYPE_ARRAY && fields[1].element == RP_TYPE_U8 &&
+			    !strcmp(fields[1].name, "payload");
+
+	return is_raw ? 1 : -1;
+}
+
+bt_field_class *rp_ctf_event_class(bt_trace_class *trace, const struct rp_reader_type *type)
+{
+	bt_field_class *made = rp_ctf_fields_class(trace, type->fields, type->field_count);
+
+	if (!made || payload_place(type) < 0 ||
+	    rp_ctf_append(made, "fields", bt_field_class_string_create(trace)))
+		return made;
+	bt_field_class_put_ref(made);
+	return NULL;
+}
+
+/* Set the text of a payload that describes itself; that of other payloads is empty. */
+static int set_payload_text(bt_field *structure, const struct rp_reader_event *event,
+			    struct rp_format_out *text)
+{
+	const int place = payload_place(event->type);
+	struct rp_value value = RP_VALUE_INIT;
+	struct rp_self_describing payload;
+	struct rp_fields fields;
+	int ret = 1;
+
+	rp_reader_get_fields(event, &fields);
+	for (int i = 0; i <= place && ret == 1; i++)
+		ret = rp_fields_next(&fields, &value);
+	if (place < 0 || ret != 1 ||
+	    !rp_self_describing_begin(&payload, value.bytes, value.size_bytes))
+		return 0;
+	text->used = 0;
+	rp_json_out_exact_value(text, &value);
+	if (text->error)
+		return text->error;
+	return bt_field_string_append_with_length(
+		bt_field_structure_borrow_member_field_by_index(structure, (uint64_t)place + 1),
+		text->buffer, text->used) ? -ENOMEM : 0;
+}
+
 static void set_array(struct ctf_walk *walk, bt_field *field, struct rp_value *value)
 {
 	if (value->element != RP_TYPE_U8)
@@ -353,5 +404,5 @@ int rp_ctf_fields_set(bt_field *structure, const struct rp_reader_event *event,
 	rp_reader_get_fields(event, &fields);
 	set_members(&walk, structure, &fields);
 	*ret_truncated = walk.is_truncated;
-	return walk.error;
+	return walk.error ? walk.error : set_payload_text(structure, event, text);
 }

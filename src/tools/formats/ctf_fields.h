@@ -7,6 +7,8 @@
  *  - Blobs and opaque bytes are sequences of bytes.
  *  - Arrays are sequences, and structs are structures. sink.ctf.fs cannot write a sequence in a
  *    sequence, so an array in an array is a structure with the member `elements`.
+ *  - The raw events of a component have a further member, `fields`: the JSON text of a payload that
+ *    describes itself, or an empty text.
  *
  * The name of a field has only letters, digits and underscores; other characters become
  * underscores. If it does not begin with a letter, the letter x precedes it. A name that its
@@ -36,8 +38,11 @@ bool rp_ctf_append(bt_field_class *structure, const char *name, bt_field_class *
 bt_field_class *rp_ctf_fields_class(bt_trace_class *trace, const struct rp_reader_field *fields,
 				    size_t count);
 
+/* Return: the class of the fields of the type's events, which the caller puts; NULL: no memory. */
+bt_field_class *rp_ctf_event_class(bt_trace_class *trace, const struct rp_reader_type *type);
+
 /*
- * Set the fields of a structure of this class. Fields after the end of a payload that is too short
+ * Set the fields of a structure of rp_ctf_event_class(). Fields after the end of a payload that is too short
  * are 0 or empty.
  * @text: space for texts, which the call overwrites.
  * @ret_truncated: whether the payload is too short.

@@ -313,7 +313,7 @@ static const bt_event_class *class_of(struct ctf *ctf, struct rp_reader_type *ty
 	if (class)
 		return class;
 	class = bt_event_class_create(ctf->streams.class);
-	payload = rp_ctf_fields_class(ctf->trace_class, type->fields, type->field_count);
+	payload = rp_ctf_event_class(ctf->trace_class, type);
 	if (class && payload)
 		ret = name_class(class, type);
 	if (ret == 0 && bt_event_class_set_payload_field_class(class, payload))

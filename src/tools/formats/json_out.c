@@ -408,9 +408,10 @@ static void put_members(struct json_walk *walk, struct rp_fields *fields)
 
 void rp_json_out_exact_value(struct rp_format_out *out, const struct rp_value *value)
 {
-	const struct json_walk walk = { .out = out, .is_exact = true };
+	struct json_walk walk = { .out = out, .is_exact = true };
+	struct rp_value own = *value;
 
-	put_fixed(&walk, value);
+	put_value(&walk, &own);
 }
 
 void rp_json_out_value(struct rp_format_out *out, struct rp_value *value)

@@ -46,7 +46,7 @@ void rp_json_out_fields(struct rp_format_out *out, const struct rp_reader_event 
 /* Write the fields of an event with the same bytes as rp_reader_print_json(). */
 void rp_json_out_exact(struct rp_format_out *out, const struct rp_reader_event *event);
 
-/* The same for a value of a fixed size. */
+/* The same for one value. */
 void rp_json_out_exact_value(struct rp_format_out *out, const struct rp_value *value);
 
 /* Write a value as rp_json_out_fields() does. It moves the walk of the value's inner values. */

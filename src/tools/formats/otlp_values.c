@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nettrace/self_describing.h"
 #include "tools/formats/json_out.h"
 
 static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys);
@@ -98,6 +99,36 @@ static void put_base64(struct rp_format_out *out, const uint8_t *bytes, size_t s
 	rp_out_text(out, "\"}");
 }
 
+static void put_value(struct rp_format_out *out, struct rp_value *value);
+
+/* Write bytes: as a list of keys and values if they describe themselves. */
+static void put_bytes(struct rp_format_out *out, const struct rp_value *bytes)
+{
+	struct rp_self_describing payload;
+	struct rp_value value;
+	struct rp_field field;
+	size_t begin;
+
+	if (!rp_self_describing_begin(&payload, bytes->bytes, bytes->size_bytes)) {
+		put_base64(out, bytes->bytes, bytes->size_bytes);
+		return;
+	}
+	rp_out_text(out, "{\"kvlistValue\":{\"values\":[");
+	begin = out->used;
+	while (rp_self_describing_next(&payload, &field, &value)) {
+		begin_attribute(out, begin, "", value.name);
+		/* Payloads in payloads stay bytes, so that the depth of the output is bounded. */
+		if (value.type == RP_TYPE_ARRAY)
+			put_base64(out, value.bytes, value.size_bytes);
+		else
+			put_value(out, &value);
+		rp_out_char(out, '}');
+	}
+	if (payload.is_cut)
+		rp_otlp_true(out, begin, "ringpipe.truncated");
+	rp_out_text(out, "]}}");
+}
+
 /* The recursion ends, because the reader refuses types of more than 16 levels. */
 static void put_value(struct rp_format_out *out, struct rp_value *value)
 {
@@ -122,7 +153,7 @@ static void put_value(struct rp_format_out *out, struct rp_value *value)
 		break;
 	case RP_TYPE_ARRAY:
 		if (value->element == RP_TYPE_U8)
-			put_base64(out, value->bytes, value->size_bytes);
+			put_bytes(out, value);
 		else
 			put_values(out, &value->inner, false);
 		break;

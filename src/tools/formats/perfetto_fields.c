@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/utf.h"
+#include "nettrace/self_describing.h"
 #include "tools/cli/display_text.h"
 #include "tools/formats/proto_out.h"
 
@@ -38,6 +39,43 @@ static void put_character(struct rp_format_out *out, const struct rp_value *valu
 			      rp_utf8_put((uint32_t)value->u64, utf8));
 	else
 		rp_proto_utf16(out, RP_PERFETTO_TEXT, value->bytes, 1);
+}
+
+static void put_truncated(struct rp_format_out *out, uint32_t field)
+{
+	const size_t place = rp_proto_begin(out, field);
+
+	rp_proto_text(out, RP_PERFETTO_NAME, "…truncated");
+	rp_proto_varint(out, RP_PERFETTO_BOOL, true);
+	rp_proto_end(out, place);
+}
+
+static bool put_value(struct rp_format_out *out, struct rp_value *value, unsigned int depth);
+
+/* Put bytes: as a dictionary if they describe themselves. */
+static void put_bytes(struct rp_format_out *out, const struct rp_value *bytes)
+{
+	struct rp_self_describing payload;
+	struct rp_value value;
+	struct rp_field field;
+
+	if (!rp_self_describing_begin(&payload, bytes->bytes, bytes->size_bytes)) {
+		put_hex(out, bytes->bytes, bytes->size_bytes);
+		return;
+	}
+	while (rp_self_describing_next(&payload, &field, &value)) {
+		const size_t place = rp_proto_begin(out, RP_PERFETTO_DICT);
+
+		rp_proto_text(out, RP_PERFETTO_NAME, value.name);
+		/* Payloads in payloads stay bytes, so that the depth of the output is bounded. */
+		if (value.type == RP_TYPE_ARRAY)
+			put_hex(out, value.bytes, value.size_bytes);
+		else
+			(void)put_value(out, &value, 0);
+		rp_proto_end(out, place);
+	}
+	if (payload.is_cut)
+		put_truncated(out, RP_PERFETTO_DICT);
 }
 
 /* Return: false: the payload ended in the value. */
@@ -86,7 +124,7 @@ static bool put_value(struct rp_format_out *out, struct rp_value *value, unsigne
 		if (value->element != RP_TYPE_U8)
 			return put_members(out, RP_PERFETTO_ARRAY, &value->inner, false,
 					   depth + 1);
-		put_hex(out, value->bytes, value->size_bytes);
+		put_bytes(out, value);
 		break;
 	default:
 		rp_proto_varint(out, RP_PERFETTO_INT, (uint64_t)value->i64);
@@ -117,13 +155,8 @@ void rp_perfetto_put_fields(struct rp_format_out *out, uint32_t field,
 			    const struct rp_reader_event *event)
 {
 	struct rp_fields fields;
-	size_t place;
 
 	rp_reader_get_fields(event, &fields);
-	if (put_members(out, field, &fields, true, 0))
-		return;
-	place = rp_proto_begin(out, field);
-	rp_proto_text(out, RP_PERFETTO_NAME, "…truncated");
-	rp_proto_varint(out, RP_PERFETTO_BOOL, true);
-	rp_proto_end(out, place);
+	if (!put_members(out, field, &fields, true, 0))
+		put_truncated(out, field);
 }
