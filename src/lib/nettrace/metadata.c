@@ -15,7 +15,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/utf.h"
 #include "nettrace/metadata.h"
 
 #include "nettrace/event_header.h"
@@ -42,23 +41,6 @@ static const uint8_t wire_types[] = {
 	[RP_TYPE_ARRAY] = RP_WIRE_ARRAY,
 	[RP_TYPE_STRUCT] = RP_WIRE_STRUCT,
 };
-
-static void put_text(struct rp_outbuf *out, const char *text, size_t bytes)
-{
-	/* One byte of UTF-8 is at most one unit of UTF-16. */
-	if (out->failed || rp_outbuf_reserve(out, 2 * bytes) < 0) {
-		out->failed = true;
-		return;
-	}
-	out->size += 2 * rp_utf16_from_utf8((const uint8_t *)text, bytes, out->bytes + out->size,
-					    bytes);
-}
-
-static void put_name(struct rp_outbuf *out, const char *name)
-{
-	put_text(out, name, name ? strlen(name) : 0);
-	rp_outbuf_put(out, "\0", 2);
-}
 
 /*
  * Return the suffix that TraceEvent removes from the event's name to show the opcode instead: it
@@ -95,8 +77,8 @@ static void put_event_name(struct rp_outbuf *out, const struct rp_definition *de
 	const char *suffix = start_stop_suffix(definition, &prefix_bytes);
 
 	if (suffix)
-		put_text(out, definition->name, prefix_bytes);
-	put_name(out, suffix ? suffix : definition->name);
+		rp_outbuf_put_utf16(out, definition->name, prefix_bytes);
+	rp_outbuf_put_text16(out, suffix ? suffix : definition->name);
 }
 
 static void patch_u32(struct rp_outbuf *out, size_t at, uint32_t value)
@@ -112,7 +94,7 @@ static void put_fields_v1(struct rp_outbuf *out, const struct rp_field *fields, 
 		rp_outbuf_put_u32(out, wire_types[fields[i].type]);
 		if (fields[i].type == RP_TYPE_STRUCT)
 			put_fields_v1(out, fields[i].members, fields[i].member_count);
-		put_name(out, fields[i].name);
+		rp_outbuf_put_text16(out, fields[i].name);
 	}
 }
 
@@ -124,7 +106,7 @@ static void put_fields_v2(struct rp_outbuf *out, const struct rp_field *fields, 
 		size_t start = out->size;
 
 		rp_outbuf_put_u32(out, 0);
-		put_name(out, field->name);
+		rp_outbuf_put_text16(out, field->name);
 		rp_outbuf_put_u32(out, wire_types[field->type]);
 		if (field->type == RP_TYPE_ARRAY)
 			rp_outbuf_put_u32(out, wire_types[field->element]);
@@ -150,7 +132,7 @@ void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
 	size_t tag;
 
 	rp_outbuf_put_u32(out, metadata_id);
-	put_name(out, definition->provider);
+	rp_outbuf_put_text16(out, definition->provider);
 	rp_outbuf_put_u32(out, definition->id);
 	put_event_name(out, definition);
 	rp_outbuf_put_u64(out, definition->keywords);

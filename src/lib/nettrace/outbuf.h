@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf.h"
+
 struct rp_outbuf {
 	uint8_t *bytes;
 	size_t size;
@@ -62,6 +64,26 @@ static inline void rp_outbuf_put_u32(struct rp_outbuf *buf, uint32_t value)
 static inline void rp_outbuf_put_u64(struct rp_outbuf *buf, uint64_t value)
 {
 	rp_outbuf_put(buf, &value, sizeof(value));
+}
+
+/* Put UTF-8 as UTF-16. */
+static inline void rp_outbuf_put_utf16(struct rp_outbuf *buf, const char *text, size_t bytes)
+{
+	/* One byte of UTF-8 is at most one unit of UTF-16. */
+	if (buf->failed || rp_outbuf_reserve(buf, 2 * bytes) < 0) {
+		buf->failed = true;
+		return;
+	}
+	if (bytes)
+		buf->size += 2 * rp_utf16_from_utf8((const uint8_t *)text, bytes,
+						    buf->bytes + buf->size, bytes);
+}
+
+/* Put a text as UTF-16 with a NUL at its end. NULL counts as the empty text. */
+static inline void rp_outbuf_put_text16(struct rp_outbuf *buf, const char *text)
+{
+	rp_outbuf_put_utf16(buf, text, text ? strlen(text) : 0);
+	rp_outbuf_put(buf, "\0", 2);
 }
 
 static inline void rp_outbuf_fini(struct rp_outbuf *buf)

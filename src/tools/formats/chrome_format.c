@@ -21,9 +21,8 @@
 
 /* Members that all events of a type have: name and category. */
 struct chrome_type {
+	struct rp_shown_type shown;
 	struct chrome_type *next;
-	bool is_counter;
-	bool is_omitted;
 	size_t bytes;
 	char members[];
 };
@@ -81,21 +80,12 @@ static struct chrome_type *make_type(struct chrome *chrome, const char *provider
 	return made;
 }
 
-static struct chrome_type *type_of(struct chrome *chrome, const struct rp_reader_event *event)
+static struct rp_shown_type *make_event_type(void *chrome, struct rp_reader_type *type,
+					     const char *name)
 {
-	struct rp_reader_type *type = event->type;
-	struct chrome_type *made = type->user;
-	char name[RP_SHOWN_NAME];
+	struct chrome_type *made = make_type(chrome, type->provider, name);
 
-	if (made)
-		return made;
-	made = make_type(chrome, type->provider, rp_shown_event_name(type, name));
-	if (!made)
-		return NULL;
-	made->is_counter = rp_shown_as_counter(type);
-	made->is_omitted = rp_shown_not_at_all(type);
-	type->user = made;
-	return made;
+	return made ? &made->shown : NULL;
 }
 
 /* Return: the members of a span's events; NULL: no memory. */
@@ -191,11 +181,12 @@ static int put_instant(const struct rp_reader_event *event, struct rp_thread_tra
 		       void *data)
 {
 	struct chrome *chrome = data;
-	const struct chrome_type *type = type_of(chrome, event);
+	const struct chrome_type *type =
+		(struct chrome_type *)rp_shown_type_of(event->type, make_event_type, chrome);
 
 	if (!type)
 		return -ENOMEM;
-	if (type->is_omitted || (type->is_counter && put_counter(chrome, event, track)))
+	if (type->shown.is_omitted || (type->shown.is_counter && put_counter(chrome, event, track)))
 		return 0;
 	begin_row(chrome, "i");
 	rp_out_text(chrome->out, ",\"s\":\"t\"");

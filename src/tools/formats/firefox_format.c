@@ -125,35 +125,31 @@ static struct rp_firefox_schema *add_schema(struct rp_firefox *firefox,
 }
 
 /* Return: the schema of the type's markers; NULL: no memory. */
-static struct rp_firefox_schema *schema_of(struct rp_firefox *firefox, struct rp_reader_type *type)
+static struct rp_shown_type *make_event_schema(void *data, struct rp_reader_type *type,
+					       const char *event)
 {
-	struct rp_firefox_schema *made = type->user;
-	char buffer[RP_SHOWN_NAME], *name;
+	struct rp_firefox *firefox = data;
+	struct rp_firefox_schema *made;
 	unsigned int compared = 0;
-	const char *event;
+	char *name;
 
-	if (made)
-		return made;
 	/* A trace of several processes describes the same events several times. */
 	for (size_t i = firefox->schema_count; i > 0 && compared < COMPARED_MAX; i--, compared++) {
 		made = firefox->schemas[i - 1];
 		if (made->type && !strcmp(made->type->provider, type->provider) &&
-		    !strcmp(made->type->name, type->name) && have_same_fields(made->type, type)) {
-			type->user = made;
-			return made;
-		}
+		    !strcmp(made->type->name, type->name) && have_same_fields(made->type, type))
+			return &made->shown;
 	}
-	event = rp_shown_event_name(type, buffer);
 	if (asprintf(&name, "%s/%s #%zu", type->provider, event, firefox->schema_count) < 0)
 		return NULL;
 	made = add_schema(firefox, type, name);
 	free(name);
-	if (!made)
-		return NULL;
-	made->is_counter = rp_shown_as_counter(type);
-	made->is_omitted = rp_shown_not_at_all(type);
-	type->user = made;
-	return made;
+	return made ? &made->shown : NULL;
+}
+
+static struct rp_firefox_schema *schema_of(struct rp_firefox *firefox, struct rp_reader_type *type)
+{
+	return (struct rp_firefox_schema *)rp_shown_type_of(type, make_event_schema, firefox);
 }
 
 static void put_integer_text(struct rp_format_out *out, const struct rp_value *value)
@@ -375,9 +371,9 @@ static int put_instant(const struct rp_reader_event *event, struct rp_thread_tra
 	char name[RP_SHOWN_NAME];
 	int ret = schema ? 0 : -ENOMEM;
 
-	if (ret < 0 || schema->is_omitted || firefox->is_sample)
+	if (ret < 0 || schema->shown.is_omitted || firefox->is_sample)
 		return ret;
-	if (schema->is_counter)
+	if (schema->shown.is_counter)
 		ret = put_counter(firefox, event, track);
 	if (ret)
 		return ret < 0 ? ret : 0;

@@ -8,6 +8,7 @@
 #ifndef RP_TOOL_FIREFOX_ROWS_H
 #define RP_TOOL_FIREFOX_ROWS_H
 
+#include "tools/formats/shown_event.h"
 #include "tools/formats/span_tracks.h"
 #include "tools/formats/stack_samples.h"
 #include "tools/formats/string_table.h"
@@ -22,11 +23,11 @@ enum rp_firefox_category {
 
 /* The type of markers: those of an event, or of the spans that an event starts. */
 struct rp_firefox_schema {
+	struct rp_shown_type shown;
 	const struct rp_reader_type *type;	/* NULL: the type of spans without their fields */
 	const struct rp_reader_type *stop;	/* of the first span that stopped; or NULL */
 	char *name;
 	size_t number;
-	bool is_counter, is_omitted;
 	bool has_async;				/* one of its spans does not nest */
 };
 

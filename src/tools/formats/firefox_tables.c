@@ -161,7 +161,7 @@ static void put_meta(const struct rp_firefox *firefox)
 			 "{\"name\":\"Spans\",\"color\":\"green\",\"subcategories\":[\"Other\"]}],"
 			 "\n\"markerSchema\":[");
 	for (size_t i = 0; i < firefox->schema_count; i++) {
-		if (firefox->schemas[i]->is_omitted)
+		if (firefox->schemas[i]->shown.is_omitted)
 			continue;
 		rp_out_text(out, is_next ? ",\n" : "\n");
 		put_schema(out, firefox->schemas[i]);

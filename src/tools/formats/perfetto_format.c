@@ -50,10 +50,9 @@ enum track_kind { KIND_PROCESS, KIND_THREAD, KIND_SPAN, KIND_COUNTER, KINDS };
 
 /* A name and its category, which the file states once. */
 struct perfetto_name {
+	struct rp_shown_type shown;
 	struct perfetto_name *next;
 	uint64_t number;		/* of both */
-	bool is_counter;
-	bool is_omitted;
 };
 
 struct perfetto_counter {
@@ -168,22 +167,12 @@ static struct perfetto_name *make_name(struct perfetto *perfetto, const char *ca
 	return write_packet(perfetto) < 0 ? NULL : name;
 }
 
-static struct perfetto_name *name_of_event(struct perfetto *perfetto,
-					   const struct rp_reader_event *event)
+static struct rp_shown_type *make_event_name(void *perfetto, struct rp_reader_type *type,
+					     const char *text)
 {
-	struct rp_reader_type *type = event->type;
-	struct perfetto_name *made = type->user;
-	char name[RP_SHOWN_NAME];
+	struct perfetto_name *made = make_name(perfetto, type->provider, text);
 
-	if (made)
-		return made;
-	made = make_name(perfetto, type->provider, rp_shown_event_name(type, name));
-	if (!made)
-		return NULL;
-	made->is_counter = rp_shown_as_counter(type);
-	made->is_omitted = rp_shown_not_at_all(type);
-	type->user = made;
-	return made;
+	return made ? &made->shown : NULL;
 }
 
 static int compare_spans(const void *left, const void *right)
@@ -405,13 +394,14 @@ static int put_instant(const struct rp_reader_event *event, struct rp_thread_tra
 {
 	struct perfetto *perfetto = data;
 	struct rp_format_out *packet = &perfetto->packet;
-	const struct perfetto_name *name = name_of_event(perfetto, event);
+	const struct perfetto_name *name =
+		(struct perfetto_name *)rp_shown_type_of(event->type, make_event_name, perfetto);
 	size_t place;
 	int ret = name ? 0 : -ENOMEM;
 
-	if (ret == 0 && name->is_omitted)
+	if (ret == 0 && name->shown.is_omitted)
 		return 0;
-	if (ret == 0 && name->is_counter)
+	if (ret == 0 && name->shown.is_counter)
 		ret = put_counter(perfetto, event, track);
 	if (ret)
 		return ret < 0 ? ret : 0;

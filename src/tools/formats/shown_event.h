@@ -18,4 +18,21 @@ bool rp_shown_as_counter(const struct rp_reader_type *type);
 /* Return: whether timelines omit the type: the functions and mappings of Universal.System. */
 bool rp_shown_not_at_all(const struct rp_reader_type *type);
 
+/* The begin of the struct that a format has for each type of events. */
+struct rp_shown_type {
+	bool is_counter;	/* rp_shown_as_counter() */
+	bool is_omitted;	/* rp_shown_not_at_all() */
+};
+
+/*
+ * Return what a format has for a type, or NULL without memory.
+ * @make: make it, for the first event of the type; name: that of rp_shown_event_name().
+ * @format: the first argument of `make`.
+ */
+struct rp_shown_type *rp_shown_type_of(struct rp_reader_type *type,
+				       struct rp_shown_type *(*make)(void *format,
+								     struct rp_reader_type *type,
+								     const char *name),
+				       void *format);
+
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf.h"
 #include "nettrace/metadata.h"
 #include "tools/cli/display_text.h"
 #include "tools/trace/system_event.h"
@@ -91,20 +90,6 @@ static int define_added(struct rp_trace_convert *convert, enum added kind)
 	return ret;
 }
 
-static void put_text(struct rp_outbuf *out, const char *text)
-{
-	const size_t bytes = strlen(text);
-
-	if (out->failed || rp_outbuf_reserve(out, 2 * bytes + 2) < 0) {
-		out->failed = true;
-		return;
-	}
-	if (bytes)
-		out->size += 2 * rp_utf16_from_utf8((const uint8_t *)text, bytes,
-						    out->bytes + out->size, bytes);
-	rp_outbuf_put(out, "\0", 2);
-}
-
 /* Write an event, whose payload is in convert->text, on the thread of the current event. */
 static int put_added(struct rp_trace_convert *convert, enum added kind)
 {
@@ -126,8 +111,8 @@ static int put_added(struct rp_trace_convert *convert, enum added kind)
 static int add_pair(struct rp_trace_convert *convert, enum added kind, const char *key,
 		    const char *value)
 {
-	put_text(&convert->text, key);
-	put_text(&convert->text, value);
+	rp_outbuf_put_text16(&convert->text, key);
+	rp_outbuf_put_text16(&convert->text, value);
 	return put_added(convert, kind);
 }
 
@@ -202,7 +187,7 @@ static int add_name(struct rp_trace_convert *convert)
 		return ret;
 	slot->sequence = hash | 1;
 	rp_outbuf_put_u64(&convert->text, convert->event.thread);
-	put_text(&convert->text, name);
+	rp_outbuf_put_text16(&convert->text, name);
 	return put_added(convert, THREAD_NAME);
 }
 
@@ -240,8 +225,8 @@ static int add_process(struct rp_trace_convert *convert, uint32_t process)
 	find_name(&convert->event, name, sizeof(name));
 	rp_outbuf_put_u32(&convert->text, process);
 	rp_outbuf_put_u32(&convert->text, 0);
-	put_text(&convert->text, name);
-	put_text(&convert->text, "");
+	rp_outbuf_put_text16(&convert->text, name);
+	rp_outbuf_put_text16(&convert->text, "");
 	return put_added(convert, PROCESS);
 }
 

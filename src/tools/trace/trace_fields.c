@@ -134,20 +134,6 @@ static void put_utf8(struct rp_outbuf *out, const char *text)
 	rp_outbuf_put(out, text, bytes);
 }
 
-static void put_utf16(struct rp_outbuf *out, const char *text)
-{
-	const size_t bytes = text ? strlen(text) : 0;
-
-	if (out->failed || rp_outbuf_reserve(out, 2 * bytes + 2) < 0) {
-		out->failed = true;
-		return;
-	}
-	if (bytes)
-		out->size += 2 * rp_utf16_from_utf8((const uint8_t *)text, bytes,
-						    out->bytes + out->size, bytes);
-	put_u16(out, 0);
-}
-
 static void patch_u16(struct rp_outbuf *out, size_t at)
 {
 	const uint16_t size = (uint16_t)(out->size - at - sizeof(size));
@@ -287,7 +273,7 @@ static void put_fields_v1(struct rp_outbuf *out, const struct rp_reader_field *f
 		rp_outbuf_put_u32(out, find_code(to.type, to.wire_bytes));
 		if (to.type == RP_TYPE_STRUCT)
 			put_fields_v1(out, to.members, to.member_count);
-		put_utf16(out, to.name);
+		rp_outbuf_put_text16(out, to.name);
 	}
 }
 
@@ -300,7 +286,7 @@ static void put_fields_v2(struct rp_outbuf *out, const struct rp_reader_field *f
 		uint8_t value = to.type;
 
 		rp_outbuf_put_u32(out, 0);
-		put_utf16(out, to.name);
+		rp_outbuf_put_text16(out, to.name);
 		if (to.type == RP_TYPE_ARRAY) {
 			rp_outbuf_put_u32(out, RP_WIRE_ARRAY);
 			value = to.element;
@@ -328,9 +314,9 @@ static void put_blob(struct rp_outbuf *out, uint32_t metadata_id, const struct r
 	size_t tag;
 
 	rp_outbuf_put_u32(out, metadata_id);
-	put_utf16(out, type->provider);
+	rp_outbuf_put_text16(out, type->provider);
 	rp_outbuf_put_u32(out, type->id);
-	put_utf16(out, type->name);
+	rp_outbuf_put_text16(out, type->name);
 	rp_outbuf_put_u64(out, attributes->keywords);
 	rp_outbuf_put_u32(out, attributes->version);
 	rp_outbuf_put_u32(out, attributes->level);
