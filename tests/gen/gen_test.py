@@ -194,6 +194,46 @@ class ClrEvents(GenTest):
         self.compile(self.generate(CLR), language="c++")
 
 
+class RawProbes(GenTest):
+    """The probes of events whose payloads no fields describe."""
+
+    RAW = ("Texts", "Arrays", "Structs")
+
+    def build(self):
+        stem = self.generate(ALL_TYPES)
+        events = manifest_oracle.read(ALL_TYPES)
+        self.write("out/fire_all.c", manifest_oracle.program(stem + ".h", events).encode())
+        self.link(self.compile(stem), self.compile("fire_all"))
+        return {event.symbol: event for event in events}
+
+    def test_the_notes_have_the_payload_its_size_and_the_parts(self):
+        self.build()
+        notes = subprocess.run(["readelf", "-n", self.path("fire")], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout
+        for name in self.RAW:
+            found = re.search(rf"Provider: test_gen\n +Name: {name}\n.*\n +Arguments: (.*)", notes)
+            sizes = [argument.split("@")[0] for argument in found.group(1).split()]
+            self.assertEqual(sizes, ["8", "8", "8", "4"])
+
+    @unittest.skipUnless(shutil.which("bpftrace") and os.geteuid() == 0 and not EXTRA,
+                         "bpftrace needs root, and a program without sanitizers")
+    def test_bpftrace_reads_the_payloads(self):
+        events = self.build()
+        script = ",".join(f"usdt:./fire:test_gen:{name}" for name in self.RAW) + \
+            ' { printf("%s %d %d %r\\n", probe, arg1, arg3, buf(arg0, arg1)); }'
+        done = subprocess.run(["bpftrace", "-q", "-c", "./fire", "-e", script], check=False,
+                              cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=dict(self.environment, RINGPIPE_LTTNG="0",
+                                       BPFTRACE_STRLEN="200"), timeout=PATIENCE)
+        found = dict(re.findall(r"test_gen:(\w+) (\d+ 1 .*)\n", done.stdout.decode()))
+        if not found and done.returncode != 0:
+            self.skipTest("bpftrace cannot trace here: " + done.stderr.decode())
+        for name in self.RAW:
+            payload = events[name].payload()
+            text = "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in payload)
+            self.assertEqual(found[name], f"{len(payload)} 1 {text}")
+
+
 class GeneratedCode(GenTest):
     def test_code_has_no_warning_in_c_and_in_cxx(self):
         stem = self.generate(ALL_TYPES)

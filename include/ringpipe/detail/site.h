@@ -132,7 +132,11 @@
 		if (!__atomic_load_n(&provider##_##event##_event_.enable, __ATOMIC_RELAXED)) \
 			return 0; \
 		RP_SKIP_(provider##_##event##_event_, one_in, per_second) \
-		RP_PROBE_FIRE_(provider, event, "", 0) \
+		/* The first part and its size, all parts and their number. */ \
+		RP_PROBE_FIRE_(provider, event, RP_ARGUMENTS_(U8, U8, U8, U4), \
+			       part_count ? rp_address_(parts->base) : 0, \
+			       part_count ? parts->size_bytes : 0, rp_address_(parts), \
+			       part_count) \
 		return rp_event_write(&provider##_##event##_event_, parts, part_count); \
 	} \
 	RP_SEMICOLON_

@@ -38,12 +38,12 @@ bool rp_ctf_append(bt_field_class *structure, const char *name, bt_field_class *
 bt_field_class *rp_ctf_fields_class(bt_trace_class *trace, const struct rp_reader_field *fields,
 				    size_t count);
 
-/* Return: the class of the fields of the type's events, which the caller puts; NULL: no memory. */
+/* The same for the fields of the type's events. */
 bt_field_class *rp_ctf_event_class(bt_trace_class *trace, const struct rp_reader_type *type);
 
 /*
- * Set the fields of a structure of rp_ctf_event_class(). Fields after the end of a payload that is too short
- * are 0 or empty.
+ * Set the fields of a structure of rp_ctf_event_class(). Fields after the end of a payload that is
+ * too short are 0 or empty.
  * @text: space for texts, which the call overwrites.
  * @ret_truncated: whether the payload is too short.
  *
