@@ -59,12 +59,12 @@ GENERATED = """
 static const struct rp_guid nine = { { 9 } }, eight = { { 8 } };
 int main(void)
 {
-	const struct hand_made______all_edge first = { 1, 2, 3, 4, &nine };
-	const struct hand_made______all_lines lines[] = {
+	const struct hand_all_edge first = { 1, 2, 3, 4, &nine };
+	const struct hand_all_lines lines[] = {
 		{ 1, 2, 3, 4, &nine }, { 5, 6, 7, 8, &eight } };
-	return hand_made______all(true, 'c', -8, 8, -16, 16, -32, 32, -64, 64, 0.5f, 0.25,
+	return hand_all(true, 'c', -8, 8, -16, 16, -32, 32, -64, 64, 0.5f, 0.25,
 		(void *)0x1234, 1600000000123456789, &id, u"text", u"wide", "bytes", 5, 3, numbers,
-		2, flags, &first, 2, lines, -1) || hand_made______named();
+		2, flags, &first, 2, lines, -1) || hand_named();
 }
 """
 
@@ -101,9 +101,9 @@ class FromBinary(GenTest):
         written = manifest_oracle.read(self.from_binary())
         key = lambda event: (event.provider, event.id, event.version)  # noqa: E731
         self.assertEqual(
-            [(*key(event), event.symbol, event.level, event.opcode, event.keywords,
+            [(*key(event), event.prefix, event.symbol, event.level, event.opcode, event.keywords,
               described(event)) for event in sorted(events, key=key)],
-            [(*key(event), event.symbol, event.level, event.opcode, event.keywords,
+            [(*key(event), event.prefix, event.symbol, event.level, event.opcode, event.keywords,
               [(field.name, field.type) for field in event.fields]) for event in written])
 
     def test_the_events_are_those_of_the_manifest_that_the_code_was_generated_from(self):
@@ -163,6 +163,31 @@ class FromBinary(GenTest):
         values = {int(each.get("value"), 0): strings[each.get("message")[9:-1]]
                   for each in root.iter(manifest_oracle.EVENTS + "map")}
         self.assertEqual(values, {0xffffffff: "PHASE_BEFORE", 7: "PHASE_AFTER"})
+
+    def test_a_provider_without_probes_is_named_after_its_name(self):
+        self.build(ALL_TYPES)
+        subprocess.run(["objcopy", "--remove-section=.note.stapsdt", self.path("fire")],
+                       check=True)
+        self.assertIn(b'symbol="TEST_GEN_PROVIDER"', self.read(self.from_binary()))
+        self.write("hand.c", b"""#include <ringpipe/ringpipe.h>
+RP_PROVIDER(Shop, "First-Name");
+RP_PROVIDER(shop, "Second-Name");
+RP_PROVIDER(alone, "Third-Name");
+RP_EVENT(Shop, e, 1, 1, 0);
+RP_EVENT(shop, e, 1, 1, 0);
+RP_EVENT(alone, e, 1, 1, 0);
+int main(void) { return Shop_e() || shop_e() || alone_e(); }
+""")
+        self.link("-I" + os.environ["HEADERS"], self.path("hand.c"))
+        symbols = [b'symbol="%s_PROVIDER"' % each for each in
+                   (b"FIRST_NAME", b"SECOND_NAME", b"ALONE", b"THIRD_NAME")]
+        text = self.read(self.from_binary())
+        # Symbols that differ only in their case would be the same in generated code.
+        self.assertEqual([symbol in text for symbol in symbols], [True, True, True, False])
+        subprocess.run(["objcopy", "--remove-section=.note.stapsdt", self.path("fire")],
+                       check=True)
+        text = self.read(self.from_binary())
+        self.assertEqual([symbol in text for symbol in symbols], [True, True, False, True])
 
     def test_other_files_are_refused_with_the_reason(self):
         self.build(ALL_TYPES)

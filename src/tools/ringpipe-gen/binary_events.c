@@ -13,9 +13,11 @@
 
 #include "base/event_definition.h"
 #include "tools/cli/tool.h"
+#include "tools/ringpipe-gen/probe_notes.h"
 
 #define MESSAGE_MAX 65535u
 #define DEPTH_MAX 8u
+#define SEMAPHORE 6u		/* its offset in struct rp_event */
 #define FIELDS_LIMIT 1000000u	/* of all events, with the members of their structs */
 
 /* The state of reading the fields of one event. */
@@ -217,6 +219,7 @@ int rp_binary_events_read(struct rp_binary_events *events, const char *path)
 {
 	uint64_t address = 0, bytes = 0, event;
 	uint32_t left = FIELDS_LIMIT;
+	struct rp_probe_notes notes;
 	int ret;
 
 	*events = (struct rp_binary_events){ 0 };
@@ -231,13 +234,17 @@ int rp_binary_events_read(struct rp_binary_events *events, const char *path)
 	events->events = calloc(bytes / sizeof(event) + 1, sizeof(*events->events));
 	if (!events->events)
 		return report(path, -ENOMEM);
+	ret = rp_probe_notes_read(&notes, &events->image);
 	for (uint64_t at = 0; at + sizeof(event) <= bytes && ret == 0; at += sizeof(event)) {
-		if (rp_elf_pointer(&events->image, address + at, &event))
-			ret = read_event(&events->image, event, &left,
-					 &events->events[events->count++]);
-		else
-			ret = -EBADMSG;
+		struct rp_binary_event *each = &events->events[events->count++];
+
+		ret = -EBADMSG;
+		if (rp_elf_pointer(&events->image, address + at, &event)) {
+			each->provider_symbol = rp_probe_notes_provider(&notes, event + SEMAPHORE);
+			ret = read_event(&events->image, event, &left, each);
+		}
 	}
+	rp_probe_notes_free(&notes);
 	if (ret < 0)
 		return report(path, ret);
 	qsort(events->events, events->count, sizeof(*events->events), compare_events);

@@ -13,6 +13,7 @@
 /* A declared event. Its texts are in the image. */
 struct rp_binary_event {
 	const char *provider, *name;
+	const char *provider_symbol;	/* in the source code; NULL: the event has no probe */
 	const char *message;		/* or NULL */
 	uint64_t keywords;
 	struct rp_field *fields;

@@ -216,24 +216,47 @@ static bool read_section(const struct rp_elf_image *image, uint32_t number, Elf6
 	return true;
 }
 
-int rp_elf_section(const struct rp_elf_image *image, const char *name, uint64_t *ret_address,
-		   uint64_t *ret_bytes)
+/* Return: 0; -ENOENT; -EBADMSG: a damaged table of sections. */
+static int find_section(const struct rp_elf_image *image, const char *name, Elf64_Shdr *ret_section)
 {
 	const size_t length = strlen(name) + 1;
-	Elf64_Shdr names, section;
+	Elf64_Shdr names;
 
 	if (!read_section(image, image->header.e_shstrndx, &names) ||
 	    !is_inside(image, names.sh_offset, names.sh_size))
 		return -EBADMSG;
-	for (uint32_t i = 0; read_section(image, i, &section); i++) {
-		if (section.sh_name > names.sh_size || length > names.sh_size - section.sh_name ||
-		    memcmp(image->bytes + names.sh_offset + section.sh_name, name, length) != 0)
-			continue;
-		if (section.sh_type == SHT_NOBITS)
-			return -EBADMSG;
-		*ret_address = section.sh_addr;
-		*ret_bytes = section.sh_size;
-		return 0;
+	for (uint32_t i = 0; read_section(image, i, ret_section); i++) {
+		if (ret_section->sh_name <= names.sh_size &&
+		    length <= names.sh_size - ret_section->sh_name &&
+		    !memcmp(image->bytes + names.sh_offset + ret_section->sh_name, name, length))
+			return 0;
 	}
 	return -ENOENT;
+}
+
+int rp_elf_section(const struct rp_elf_image *image, const char *name, uint64_t *ret_address,
+		   uint64_t *ret_bytes)
+{
+	Elf64_Shdr section;
+	int ret = find_section(image, name, &section);
+
+	if (ret == 0 && section.sh_type == SHT_NOBITS)
+		ret = -EBADMSG;
+	if (ret == 0) {
+		*ret_address = section.sh_addr;
+		*ret_bytes = section.sh_size;
+	}
+	return ret;
+}
+
+const uint8_t *rp_elf_contents(const struct rp_elf_image *image, const char *name,
+			       uint64_t *ret_bytes)
+{
+	Elf64_Shdr section;
+
+	if (find_section(image, name, &section) < 0 || section.sh_type == SHT_NOBITS ||
+	    !is_inside(image, section.sh_offset, section.sh_size))
+		return NULL;
+	*ret_bytes = section.sh_size;
+	return image->bytes + section.sh_offset;
 }

@@ -32,6 +32,13 @@ void rp_elf_close(struct rp_elf_image *image);
 int rp_elf_section(const struct rp_elf_image *image, const char *name, uint64_t *ret_address,
 		   uint64_t *ret_bytes);
 
+/*
+ * Find the contents of a section, which need not be in memory. Return: the contents; NULL if the
+ * file has none.
+ */
+const uint8_t *rp_elf_contents(const struct rp_elf_image *image, const char *name,
+			       uint64_t *ret_bytes);
+
 /* Copy bytes at an address, without relocations. Return: whether the file has them. */
 bool rp_elf_read(const struct rp_elf_image *image, uint64_t address, void *out, size_t bytes);
 

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <ringpipe/event.h>
 
@@ -27,6 +28,7 @@ static const char *const in_types[] = {
 
 /* The events of one provider, and the maps of their fields. */
 struct provider {
+	const struct rp_binary_events *all;
 	const struct rp_binary_event **events;
 	size_t count;
 	const struct rp_enumeration **maps;
@@ -356,6 +358,27 @@ static void write_event(FILE *out, const struct provider *provider, size_t numbe
 	fputs("/>\n", out);
 }
 
+/*
+ * Return the identifier of a provider in the source code, or its name if the file has no identifier
+ * or another provider has the same one in upper case.
+ */
+static const char *identifier_of(const struct provider *provider)
+{
+	const struct rp_binary_event *event = provider->events[0];
+	const struct rp_binary_events *all = provider->all;
+
+	if (!event->provider_symbol)
+		return event->provider;
+	for (size_t i = 0; i < all->count; i++) {
+		const struct rp_binary_event *each = &all->events[i];
+
+		if (each->provider_symbol && strcmp(each->provider, event->provider) != 0 &&
+		    !strcasecmp(each->provider_symbol, event->provider_symbol))
+			return event->provider;
+	}
+	return event->provider_symbol;
+}
+
 static void write_provider(FILE *out, const struct provider *provider)
 {
 	const char *name = provider->events[0]->provider;
@@ -369,7 +392,7 @@ static void write_provider(FILE *out, const struct provider *provider)
 		fprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
 			guid.bytes[i]);
 	fputs("}\" symbol=\"", out);
-	for (const char *each = name; *each; each++)
+	for (const char *each = identifier_of(provider); *each; each++)
 		fputc(isalnum((unsigned char)*each) ? toupper((unsigned char)*each) : '_', out);
 	fputs("_PROVIDER\" resourceFileName=\"\" messageFileName=\"\">\n", out);
 	write_keywords(out, provider);
@@ -437,7 +460,7 @@ static void visit_providers(FILE *out, const struct rp_binary_events *events,
 
 int rp_write_manifest(FILE *out, const struct rp_binary_events *events, const char *source)
 {
-	struct provider provider = { 0 };
+	struct provider provider = { .all = events };
 
 	provider.events = calloc(events->count + 1, sizeof(*provider.events));
 	if (!provider.events)
