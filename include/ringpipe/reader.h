@@ -321,7 +321,8 @@ RP_PUBLIC const char *rp_reader_error(const struct rp_reader *reader);
  * Print an event's fields as the members of one JSON object: `{"order_id":1,"customer":"x"}`.
  * 64-bit integers are numbers, blobs are hexadecimal, payloads of components that describe
  * themselves are objects, GUIDs and times are strings, NaN and infinities are null. If the payload
- * ends before its last field, the object ends there with the member "…truncated":true.
+ * ends before its last field, the object ends there with the member "…truncated":true. If the file
+ * describes no field of the event, its payload is the hexadecimal member "…payload".
  * @stream: the stream to print to.
  *
  * Context: any thread. A write to the stream may raise SIGPIPE or SIGXFSZ; the library does not

@@ -514,6 +514,23 @@ class Formats(ToolTest):
             self.assertEqual(self.annotations({"debug_annotations": payload["dict_entries"]}), each)
         self.assertEqual(self.annotations(self.instants[2][1])["payload"], other)
 
+    def test_formats_have_the_bytes_of_a_payload_without_described_fields(self):
+        trace = Source().define(9, "Shop", "raw", 9, []).define(10, "Shop", "none", 10, [])
+        data = trace.events(9, [b"\1\xfe"]).events(10, [b""]).end()
+        expected = [{"…payload": "01fe"}, {}]
+        self.assertEqual([json.loads(row)["fields"] for row in
+                          self.convert(data, "jsonl").decode().splitlines()], expected)
+        self.assertEqual([json.loads(row["fields"]) for row in csv.DictReader(io.StringIO(
+            self.convert(data, "csv").decode()))], expected)
+        self.assertEqual([event["args"].get("fields", {}) for event in self.chrome(data)], expected)
+        profile = json.loads(self.convert(data, "firefox"))
+        self.assertEqual([marker.get("field.…payload") for marker in
+                          profile["threads"][0]["markers"]["data"]], ["01fe", None])
+        self.assertIn("field.…payload", json.dumps(profile["meta"]["markerSchema"],
+                                                   ensure_ascii=False))
+        self.perfetto(data)
+        self.assertEqual([self.annotations(event) for _, event in self.instants], expected)
+
     def test_perfetto_has_random_spans_whole(self):
         for seed in range(10):
             chance, trace, ns, running, known = random.Random(seed), Source(), 1000, [], {}

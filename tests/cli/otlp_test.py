@@ -116,6 +116,14 @@ class Otlp(ToolTest):
         self.assertEqual(span.attributes["stop.payload"],
                          dict(fields, **{"ringpipe.truncated": True}))
 
+    def test_a_payload_without_described_fields_is_a_value_of_bytes(self):
+        trace = self.traced()
+        trace.events({"id": 1, "thread": 1, "payload": b"\1\xfe"},
+                     {"id": 2, "thread": 1, "payload": b"\3", "ns": 5})
+        span, = self.convert(trace.end())
+        self.assertEqual((span.attributes["ringpipe.payload"],
+                          span.attributes["stop.ringpipe.payload"]), ("01fe", "03"))
+
     def test_the_keys_of_attributes_are_unique(self):
         """Of labels around a span, of fields with one name, of cut payloads, and of resources."""
         trace = v6.Trace(pairs=(("service.name", "other"),)).threads({"index": 0})

@@ -288,6 +288,10 @@ int rp_reader_print_json(const struct rp_reader_event *event, FILE *stream)
 	rp_reader_get_fields(event, &fields);
 	putc('{', stream);
 	print_members(&p, &fields);
+	if (!event->type->field_count && event->payload_bytes) {
+		fputs("\"…payload\":", stream);
+		print_hex(&p, event->payload, event->payload_bytes);
+	}
 	if (p.truncated)
 		fprintf(stream, "%s\"…truncated\":true", p.named ? "," : "");
 	putc('}', stream);

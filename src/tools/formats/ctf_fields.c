@@ -318,6 +318,12 @@ bt_field_class *rp_ctf_event_class(bt_trace_class *trace, const struct rp_reader
 {
 	bt_field_class *made = rp_ctf_fields_class(trace, type->fields, type->field_count);
 
+	if (made && !type->field_count &&
+	    !rp_ctf_append(made, "payload",
+			   rp_ctf_sequence_class(trace, rp_ctf_hexadecimal_class(trace, 8)))) {
+		bt_field_class_put_ref(made);
+		return NULL;
+	}
 	if (!made || payload_place(type) < 0 ||
 	    rp_ctf_append(made, "fields", bt_field_class_string_create(trace)))
 		return made;
@@ -404,5 +410,8 @@ int rp_ctf_fields_set(bt_field *structure, const struct rp_reader_event *event,
 	rp_reader_get_fields(event, &fields);
 	set_members(&walk, structure, &fields);
 	*ret_truncated = walk.is_truncated;
+	if (!event->type->field_count)
+		return set_bytes(bt_field_structure_borrow_member_field_by_index(structure, 0),
+				 event->payload, event->payload_bytes);
 	return walk.error ? walk.error : set_payload_text(structure, event, text);
 }

@@ -9,6 +9,7 @@
  *    sequence, so an array in an array is a structure with the member `elements`.
  *  - The raw events of a component have a further member, `fields`: the JSON text of a payload that
  *    describes itself, or an empty text.
+ *  - An event of which the trace describes no field has the field `payload`, a sequence of bytes.
  *
  * The name of a field has only letters, digits and underscores; other characters become
  * underscores. If it does not begin with a letter, the letter x precedes it. A name that its

@@ -208,6 +208,14 @@ static void put_fields(struct rp_firefox *firefox, struct rp_format_out *out,
 		rp_out_char(out, ':');
 		put_field_value(firefox, out, &value);
 	}
+	if (rp_shown_as_payload(event)) {
+		rp_out_char(out, ',');
+		rp_out_char(out, '"');
+		rp_out_text(out, prefix);
+		rp_out_text(out, "…payload\":\"");
+		rp_out_hex(out, event->payload, event->payload_bytes);
+		rp_out_char(out, '"');
+	}
 	if (ret < 0)
 		rp_out_text(out, ",\"truncated\":\"true\"");
 }

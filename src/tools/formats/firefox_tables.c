@@ -73,21 +73,28 @@ static const char *format_of(const struct rp_reader_field *field)
 	}
 }
 
+static void put_schema_field(struct rp_format_out *out, const char *prefix, const char *name,
+			     const char *format)
+{
+	char key[256];
+
+	snprintf(key, sizeof(key), "%s%s", prefix, name);
+	rp_out_text(out, "{\"key\":");
+	rp_json_out_text(out, key);
+	rp_out_text(out, ",\"label\":");
+	rp_json_out_text(out, name);
+	rp_out_text(out, ",\"format\":\"");
+	rp_out_text(out, format);
+	rp_out_text(out, "\"},");
+}
+
 static void put_schema_fields(struct rp_format_out *out, const struct rp_reader_type *type,
 			      const char *prefix)
 {
-	for (uint32_t i = 0; type && i < type->field_count; i++) {
-		char key[256];
-
-		snprintf(key, sizeof(key), "%s%s", prefix, type->fields[i].name);
-		rp_out_text(out, "{\"key\":");
-		rp_json_out_text(out, key);
-		rp_out_text(out, ",\"label\":");
-		rp_json_out_text(out, type->fields[i].name);
-		rp_out_text(out, ",\"format\":\"");
-		rp_out_text(out, format_of(&type->fields[i]));
-		rp_out_text(out, "\"},");
-	}
+	for (uint32_t i = 0; type && i < type->field_count; i++)
+		put_schema_field(out, prefix, type->fields[i].name, format_of(&type->fields[i]));
+	if (type && !type->field_count)
+		put_schema_field(out, prefix, "…payload", "string");
 }
 
 static void put_schema(struct rp_format_out *out, const struct rp_firefox_schema *schema)

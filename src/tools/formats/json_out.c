@@ -11,6 +11,7 @@
 #include "base/utf.h"
 #include "nettrace/self_describing.h"
 #include "tools/cli/display_text.h"
+#include "tools/formats/shown_event.h"
 
 #define SECONDS_1601_TO_1970 11644473600
 #define EXACT_MAX (1ull << 53)		/* all integers up to it are doubles */
@@ -428,6 +429,14 @@ static void put_fields(struct json_walk *walk, const struct rp_reader_event *eve
 	rp_reader_get_fields(event, &fields);
 	rp_out_char(walk->out, '{');
 	put_members(walk, &fields);
+	if (rp_shown_as_payload(event)) {
+		const struct rp_value payload = {
+			.bytes = event->payload, .size_bytes = event->payload_bytes,
+		};
+
+		rp_out_text(walk->out, "\"…payload\":");
+		put_quoted_hex(walk->out, &payload);
+	}
 	if (walk->is_truncated) {
 		if (walk->has_member)
 			rp_out_char(walk->out, ',');

@@ -8,6 +8,7 @@
 
 #include "nettrace/self_describing.h"
 #include "tools/formats/json_out.h"
+#include "tools/formats/shown_event.h"
 
 static void put_values(struct rp_format_out *out, struct rp_fields *fields, bool has_keys);
 
@@ -270,6 +271,11 @@ void rp_otlp_fields(struct rp_format_out *out, size_t begin, const struct rp_rea
 		put_value(out, &value);
 		rp_out_char(out, '}');
 		number++;
+	}
+	if (rp_shown_as_payload(event)) {
+		begin_attribute(out, begin, taken ? "stop." : "", "ringpipe.payload");
+		put_base64(out, event->payload, event->payload_bytes);
+		rp_out_char(out, '}');
 	}
 	if (ret < 0)
 		rp_otlp_true(out, begin, taken ? "stop.ringpipe.truncated" : "ringpipe.truncated");

@@ -7,6 +7,7 @@
 #include "nettrace/self_describing.h"
 #include "tools/cli/display_text.h"
 #include "tools/formats/proto_out.h"
+#include "tools/formats/shown_event.h"
 
 /* Deeper members, which only a hostile trace has, are left out. */
 #define DEPTH_MAX 32u
@@ -156,6 +157,13 @@ void rp_perfetto_put_fields(struct rp_format_out *out, uint32_t field,
 {
 	struct rp_fields fields;
 
+	if (rp_shown_as_payload(event)) {
+		const size_t place = rp_proto_begin(out, field);
+
+		rp_proto_text(out, RP_PERFETTO_NAME, "…payload");
+		put_hex(out, event->payload, event->payload_bytes);
+		rp_proto_end(out, place);
+	}
 	rp_reader_get_fields(event, &fields);
 	if (!put_members(out, field, &fields, true, 0))
 		put_truncated(out, field);

@@ -18,6 +18,12 @@ bool rp_shown_as_counter(const struct rp_reader_type *type);
 /* Return: whether timelines omit the type: the functions and mappings of Universal.System. */
 bool rp_shown_not_at_all(const struct rp_reader_type *type);
 
+/* Return: whether the payload is shown as bytes, because the type describes no field of it. */
+static inline bool rp_shown_as_payload(const struct rp_reader_event *event)
+{
+	return !event->type->field_count && event->payload_bytes;
+}
+
 /* The begin of the struct that a format has for each type of events. */
 struct rp_shown_type {
 	bool is_counter;	/* rp_shown_as_counter() */
