@@ -18,6 +18,7 @@
 #include <ringpipe/exporter.h>
 #include <ringpipe/field.h>
 #include <ringpipe/host.h>
+#include <ringpipe/json_events.h>
 #include <ringpipe/listener.h>
 #include <ringpipe/log.h>
 #include <ringpipe/prepare.h>

@@ -154,6 +154,13 @@ namespace detail {
 template <typename T> constexpr T scalar(T value) noexcept { return value; }
 constexpr std::int64_t scalar(utc_time time) noexcept { return time.ns(); }
 
+/* Calls the function of RP_JSON for a level while temporary texts exist. */
+inline void write_json(void (*write)(const char *, const char *, std::size_t), c_text<char> source,
+		       std::string_view json) noexcept
+{
+	write(source.chars(), json.data(), json.size());
+}
+
 /* `Tag` makes the condition depend on a template parameter if no other type does. */
 template <typename Tag, typename Function, typename... Arguments>
 using unless_invocable = std::enable_if_t<std::is_void_v<Tag> &&
@@ -335,6 +342,13 @@ private:
 		return name##_converted_(RP_MAP_(RP_CPP_NAME_, RP_COMMA_, __VA_ARGS__)); \
 	} \
 	}
+
+#undef RP_JSON
+#define RP_JSON(provider, level, source, json) \
+	do { \
+		if (__builtin_expect(provider##_json_##level##_enabled_(), 0)) \
+			::ringpipe::detail::write_json(provider##_json_##level##_, source, json); \
+	} while (0)
 
 #undef RP_SPAN_CPP_EMIT_0_
 #define RP_SPAN_CPP_EMIT_0_(name) \

@@ -17,7 +17,7 @@ DRIVER, CORPUS = os.environ["BIT_FLIPS"], os.environ["PERF_CORPUS"]
 COUNT = int(os.environ.get("FLIPS", "200"))
 SEED = os.environ.get("SEED", "1")
 REPORTS = ("summary", "events", "spans", "losses", "cpu", "offcpu", "waits", "counters", "gc",
-           "timeline")
+           "json", "timeline")
 TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "firefox", "otlp",
            "otlp-profiles", "jsonl", "csv")
 

@@ -23,7 +23,7 @@ START, STOP, WAIT, CALL, SWITCH, SAMPLE, NAME, FUNCTION = range(1, 9)
 WAITED = struct.pack("<QQIIQ", 900, 100, 1, 4242, 8)
 FORMS = ("text", "json", "csv") if IS_LONG else ("json",)
 WHATS = ("summary", "events", "spans", "losses", "cpu", "offcpu", "waits", "counters", "gc",
-         "timeline") if IS_LONG else ("events", "spans", "waits")
+         "json", "timeline") if IS_LONG else ("events", "spans", "waits")
 TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "firefox", "jsonl", "csv") \
     if IS_LONG else ("chrome", "perfetto", "speedscope")
 

@@ -45,6 +45,7 @@ RP_SPAN(sample, walk, RP_STRING(where), RP_ARRAY(U32, steps));
 RP_SPAN(sample, rest);
 RP_SPAN_EX(sample, swim, (RP_ID(14), RP_KEYWORDS(0x10), RP_MESSAGE("{0} m")), RP_U32(metres));
 RP_LOG_EVENTS(sample);
+RP_JSON_EVENTS(sample);
 RP_STATE_EVENT(sample, loaded, 12, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(path));
 RP_STATE_EVENT(sample, begun, 10, RP_LEVEL_INFORMATIONAL, 0);
 RP_EVENT(sample, widest, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(a01), RP_U8(a02), RP_U8(a03),
@@ -81,6 +82,11 @@ static int span_everything(void)
 	RP_LOG(sample, RP_LEVEL_WARNING, "%s", "text");
 	RP_LOG(sample, RP_LEVEL_INFORMATIONAL, "%u%%", 5u);
 	RP_LOG(sample, RP_LEVEL_VERBOSE, "%g", 0.5);
+	RP_JSON(sample, RP_LEVEL_CRITICAL, "source", "{}");
+	RP_JSON(sample, RP_LEVEL_ERROR, NONE, NONE);
+	RP_JSON_N(sample, RP_LEVEL_WARNING, "source", "[1]x", 3);
+	RP_JSON(sample, RP_LEVEL_INFORMATIONAL, "", "");
+	RP_JSON(sample, RP_LEVEL_VERBOSE, "source", "null");
 	sample_swim_end(&span);
 	return sample_rare() | sample_calm(1) | sample_raw_write(&part, 1) |
 	       sample_begun_raw_write(&part, sample_begun_raw_enabled() != 0);

@@ -32,6 +32,7 @@ RP_EVENT(shop, hidden, 5, RP_LEVEL_INFORMATIONAL, 0, RP_SECRET(RP_STRING_N(a)), 
 RP_EVENT(shop, bare, 6, RP_LEVEL_INFORMATIONAL, 0);
 RP_SPAN(shop, checkout, RP_U64(order), RP_STRING_N(customer));
 RP_SPAN(shop, pause);
+RP_JSON_EVENTS(shop);
 RP_COUNTER(shop, orders, nullptr, nullptr);
 RP_HISTOGRAM(shop, order_time, "ms", nullptr);
 }
@@ -80,6 +81,18 @@ static void write_texts()
 	check(shop_hidden("key", 3, 1) == 0);
 	check(shop_hidden(std::string("another"), 1) == 0);
 	expect_pair("hidden");
+}
+
+static void write_json()
+{
+	const std::string source = "the source", json = "x[1,2]";
+
+	RP_JSON_N(shop, RP_LEVEL_WARNING, "the source", "[1,2]", 5);
+	RP_JSON(shop, RP_LEVEL_WARNING, source, std::string_view(json).substr(1));
+	expect_pair("json_warning");
+	RP_JSON(shop, RP_LEVEL_ERROR, "s", "[1,2]");
+	RP_JSON(shop, RP_LEVEL_ERROR, std::string("s"), "[1," + std::to_string(2) + "]");
+	expect_pair("json_error");
 }
 
 static void write_lists()
@@ -183,6 +196,7 @@ int main()
 		check(rp_listener_start(&options, nullptr, nullptr, &listener) == 0);
 	}
 	write_texts();
+	write_json();
 	write_lists();
 	write_single_ones();
 	write_spans();

@@ -348,6 +348,9 @@ int rp_event_printer_print(struct rp_event_printer *printer, const struct rp_rea
 		return 0;
 	if (printer->where && !rp_expression_matches(printer->where, event, process))
 		return 0;
+	event = rp_json_decode(&printer->json, event);
+	if (!event)
+		return -ENOMEM;
 	printer->names = find_type(printer, event->type);
 	if (!printer->names)
 		return -ENOMEM;
@@ -364,5 +367,6 @@ void rp_event_printer_fini(struct rp_event_printer *printer)
 	for (size_t i = 0; i < RP_PRINTED_TYPES; i++)
 		forget_type(&printer->types[i]);
 	rp_out_fini(&printer->row);
+	rp_json_decoder_fini(&printer->json);
 	rp_symbols_fini(&printer->symbols);
 }

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "tools/cli/identifier.h"
 #include "tools/cli/tool.h"
 
 int rp_manifest_error(const struct rp_manifest *manifest, const struct rp_xml_element *element,
@@ -60,45 +61,12 @@ int rp_manifest_number(const struct rp_manifest *manifest, const struct rp_xml_e
 	return 0;
 }
 
-static bool is_reserved(const char *name)
-{
-	static const char *const words[] = {
-		"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool",
-		"break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class",
-		"co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast",
-		"consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete",
-		"do", "double", "dynamic_cast", "else", "enum", "errno", "explicit", "export",
-		"extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "linux",
-		"long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
-		"operator", "or", "or_eq", "private", "protected", "public", "register",
-		"reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof",
-		"static", "static_assert", "static_cast", "struct", "switch", "template", "this",
-		"thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union",
-		"unix", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
-		"xor", "xor_eq", "NULL", "EOF",
-	};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (!strcmp(name, words[i]))
-			return true;
-	}
-	return false;
-}
-
 const char *rp_manifest_symbol(struct rp_manifest *manifest, const char *name)
 {
-	size_t length = strlen(name);
-	bool has_digit = isdigit((unsigned char)*name);
-	char *symbol = rp_xml_allocate(&manifest->tree, length + 3), *at = symbol;
+	char *symbol = rp_xml_allocate(&manifest->tree, strlen(name) + RP_IDENTIFIER_EXTRA);
 
-	if (!symbol)
-		return NULL;
-	if (has_digit || !length)
-		*at++ = '_';
-	for (size_t i = 0; i < length; i++)
-		*at++ = isalnum((unsigned char)name[i]) ? name[i] : '_';
-	if (is_reserved(symbol))
-		*at = '_';
+	if (symbol)
+		rp_identifier_put(name, symbol);
 	return symbol;
 }
 

@@ -232,7 +232,8 @@ const struct rp_tool_command rp_commands[] = {
 			 "of garbage collections; losses; cpu, functions by processor time;\n"
 			 "offcpu, functions by waiting time; waits, which thread blocked\n"
 			 "which; heap, which stacks allocated memory; locks, which locks were\n"
-			 "waited for; or timeline, what each thread did when.\n"
+			 "waited for; json, the fields of the JSON events of each source; or\n"
+			 "timeline, what each thread did when.\n"
 			 "FILE may be -, for standard input. If a trace is damaged or stops\n"
 			 "before its end, the command prints what can be read, also after the\n"
 			 "damage, and the status is 1.\n",

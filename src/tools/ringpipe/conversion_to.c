@@ -18,6 +18,7 @@
 #include "tools/formats/format_writer.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/input.h"
+#include "tools/trace/json_event.h"
 #include "tools/trace/time_range.h"
 #include "tools/trace/trace_output.h"
 
@@ -31,6 +32,7 @@ struct conversion_to {
 	struct rp_trace_output output;
 	struct rp_format_out out;
 	struct rp_progress progress;
+	struct rp_json_decoder json;
 	const char *path;		/* of the output, for messages */
 	uint64_t events;
 };
@@ -50,6 +52,13 @@ static bool is_needed(const struct conversion_to *to, const struct rp_reader_eve
 	       rp_expression_matches(to->source.where, event, event->process);
 }
 
+static int write_event(struct conversion_to *to, void *state, const struct rp_reader_event *event)
+{
+	const struct rp_reader_event *shown = rp_json_decode(&to->json, event);
+
+	return shown ? to->format->event(state, shown) : -ENOMEM;
+}
+
 /* Return: 0 at the end of the trace; as rp_reader_next(); -ECANCELED; -ENOMEM. */
 static int write_events(struct conversion_to *to, void *state)
 {
@@ -57,7 +66,7 @@ static int write_events(struct conversion_to *to, void *state)
 	int ret = 0;
 
 	while (!to->out.error && (ret = rp_reader_next(to->source.reader, &event)) == 1) {
-		ret = is_needed(to, &event) ? to->format->event(state, &event) : 0;
+		ret = is_needed(to, &event) ? write_event(to, state, &event) : 0;
 		if (ret == 0 && ++to->events % EVENTS_PER_TICK == 0)
 			ret = tick(to);
 		if (ret < 0)
@@ -242,5 +251,6 @@ int rp_convert_to(const struct rp_tool_options *options)
 	rp_input_close(&to.input);
 	rp_signals_close(signal_fd);
 	rp_expression_destroy(to.source.where);
+	rp_json_decoder_fini(&to.json);
 	return status;
 }

@@ -42,6 +42,7 @@ static const struct report_kind {
 	{ "counters", 0, false, READ_RANGE, rp_report_counters },
 	{ "gc", RP_OPTION_SLOWEST, false, READ_RUNTIME, rp_report_gc },
 	{ "heap", RP_OPTION_TOP, true, READ_RANGE, rp_report_heap },
+	{ "json", 0, false, READ_RANGE, rp_report_json },
 	{ "locks", RP_OPTION_TOP, true, READ_RANGE, rp_report_locks },
 	{ "timeline", RP_OPTION_TOP, true, READ_RANGE, rp_report_timeline },
 };

@@ -32,6 +32,7 @@ int rp_report_waits(const struct rp_report *report);
 int rp_report_counters(const struct rp_report *report);
 int rp_report_gc(const struct rp_report *report);
 int rp_report_heap(const struct rp_report *report);
+int rp_report_json(const struct rp_report *report);
 int rp_report_locks(const struct rp_report *report);
 int rp_report_timeline(const struct rp_report *report);
 /* --diff; the kind of report, of which spans, counters, cpu and offcpu can be compared. */

@@ -12,6 +12,7 @@
 #include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
 #include "tools/trace/dotnet.h"
+#include "tools/trace/json_event.h"
 
 /* A regular expression searches this much of a text. */
 #define REGEX_BYTES 65536u
@@ -75,6 +76,7 @@ void rp_expression_destroy(struct rp_expression *expression)
 	free(expression->outcomes);
 	free(expression->type_comparisons);
 	free(expression->scratch);
+	rp_expression_forget_json(expression);
 	free(expression);
 }
 
@@ -127,6 +129,7 @@ void rp_expression_forget(struct rp_expression *expression)
 	for (size_t i = 0; i < RP_TYPE_SETS * RP_TYPE_WAYS; i++)
 		expression->types[i].type = NULL;
 	expression->last = NULL;
+	rp_expression_forget_json(expression);
 }
 
 static struct rp_operand take_integer(__int128 integer)
@@ -430,7 +433,13 @@ static void learn_field(const struct rp_reader_type *type, const struct rp_compa
 {
 	const char *name = comparison->field;
 	size_t length = strlen(name);
-	uint32_t index = find_field(type->fields, type->field_count, name, length);
+	uint32_t index;
+
+	if (rp_json_event_is(type)) {
+		*ret_of_type = (struct rp_type_comparison){ .result = RP_KNOWN_PER_EVENT };
+		return;
+	}
+	index = find_field(type->fields, type->field_count, name, length);
 
 	*ret_of_type = (struct rp_type_comparison){ .result = RP_KNOWN_FALSE };
 	if (index == type->field_count) {
@@ -566,6 +575,8 @@ bool rp_expression_matches(struct rp_expression *expression, const struct rp_rea
 		expression->last = entry = find_entry(expression, event->type);
 	if (entry->verdict != RP_VERDICT_DEPENDS)
 		return entry->verdict == RP_VERDICT_ALWAYS;
+	if (rp_json_event_is(event->type))
+		return rp_expression_matches_json(expression, event, process);
 	for (size_t i = 0; i < expression->code_count; i++) {
 		const struct rp_instruction *code = &expression->code[i];
 

@@ -4,9 +4,9 @@
  *
  *	provider == "Shop-Orders" and total > 100
  *
- * EXPRESSIONS in ringpipe(1) describes the language. The text is compiled to a program once. The
- * evaluation of the program allocates nothing. What depends on the type of an event alone is
- * decided once for each type.
+ * EXPRESSIONS in ringpipe(1) describes the language. The text is compiled to a program once. What
+ * depends on the type of an event alone is decided once for each type. If a JSON event needs more,
+ * the evaluation decodes it; see json_event.h. The evaluation of other events allocates nothing.
  */
 #ifndef RP_TOOL_EXPRESSION_H
 #define RP_TOOL_EXPRESSION_H
@@ -60,7 +60,8 @@ int rp_expression_take(const char *option, const char *text,
  * all events must be of readers that stay open; see rp_expression_forget().
  * @process: the process of the event. Events of version 4 do not always state it.
  *
- * Context: one thread at a time for each expression; nothing is allocated.
+ * Context: one thread at a time for each expression; only JSON events allocate.
+ * Return: true or false; false without memory.
  */
 bool rp_expression_matches(struct rp_expression *expression, const struct rp_reader_event *event,
 			   uint64_t process);

@@ -104,6 +104,7 @@ struct rp_expression {
 	 */
 	char *scratch;
 	size_t scratch_bytes;
+	struct rp_json_decoder *json;	/* NULL: there was no JSON event yet */
 };
 
 /* Parse the text into the empty expression. Return: as rp_expression_compile(). */
@@ -114,6 +115,13 @@ int rp_expression_parse(const char *text, struct rp_expression *expression,
 void rp_expression_learn(struct rp_expression *expression, const struct rp_reader_type *type,
 			 const struct rp_comparison *comparison,
 			 struct rp_type_comparison *ret_of_type);
+
+/* Evaluate the expression on a JSON event that is not decoded; see json_event.h. */
+bool rp_expression_matches_json(struct rp_expression *expression,
+				const struct rp_reader_event *event, uint64_t process);
+
+/* Free what the evaluation of JSON events has allocated. */
+void rp_expression_forget_json(struct rp_expression *expression);
 
 /* Decide what results the whole expression can have, from those of its comparisons. */
 enum rp_type_verdict rp_expression_decide(struct rp_expression *expression,

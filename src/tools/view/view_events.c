@@ -9,6 +9,7 @@
 #include "tools/trace/event_names.h"
 #include "tools/trace/guids.h"
 #include "tools/trace/input.h"
+#include "tools/trace/json_event.h"
 #include "tools/view/view_answers.h"
 
 #define EVENTS_MAX 10000u
@@ -19,6 +20,7 @@ struct event_search {
 	struct rp_format_out *out;
 	struct rp_expression *where;
 	struct rp_processes processes;
+	struct rp_json_decoder json;
 	uint64_t number;		/* of the event among those that are read, from 1 on */
 	uint64_t next;			/* the last event of this answer; 0: there are no more */
 	uint32_t found;
@@ -71,6 +73,9 @@ static int take_event(struct event_search *search, const struct rp_reader_event 
 		return ret;
 	if (search->found == limit || search->out->used > ANSWER_BYTES_MAX)
 		return 1;
+	event = rp_json_decode(&search->json, event);
+	if (!event)
+		return -ENOMEM;
 	if (search->found++)
 		rp_out_char(search->out, ',');
 	put_event(search->out, event, process);
@@ -120,6 +125,7 @@ static int read_events(struct event_search *search)
 		search->next = 0;
 	if (search->where)
 		rp_expression_forget(search->where);
+	rp_json_decoder_fini(&search->json);
 	rp_reader_close(reader);
 	rp_input_close(&input);
 	return ret == -ENOMEM || ret == -ECANCELED ? ret : 0;
