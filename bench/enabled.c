@@ -26,6 +26,8 @@ RP_EVENT(bench, bytes8, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
 RP_EVENT(bench, bytes32, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 RP_EVENT(bench, text, 3, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_STRING(s));
 RP_EVENT(bench, blob, 4, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
+RP_LOG_EVENTS(bench);
+RP_JSON_EVENTS(bench);
 
 /* For the overwriting session; its counterpart is bytes32. */
 RP_PROVIDER(flight, "Bench-Flight");
@@ -92,6 +94,21 @@ static void run_activity(unsigned int count)
 	rp_activity_set(&(struct rp_activity){ 0 });
 }
 
+/* Both write the same text of 43 bytes; one formats it. */
+static void run_log(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		RP_LOG(bench, RP_LEVEL_INFORMATIONAL, "{\"order\":%u,\"customer\":\"%s\"}",
+		       100000 + i, "customer 5555");
+}
+
+static void run_json(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		RP_JSON(bench, RP_LEVEL_INFORMATIONAL, "checkout",
+			"{\"order\":100000,\"customer\":\"customer 5555\"}");
+}
+
 static bool has_floor;
 static unsigned int processors;
 
@@ -129,6 +146,8 @@ static const struct row {
 	{ "floor: 32 B by a restartable section, time from memory", run_floor, false, 0 },
 	{ "event with a string", run_text, true, 0 },
 	{ "event 512 B", run_blob512, true, 0 },
+	{ "line of text by RP_LOG, 43 B", run_log, true, 0 },
+	{ "JSON text by RP_JSON, 43 B", run_json, true, 0 },
 	{ "event 32 B with activity id", run_activity, true, 0 },
 	{ "rdtsc, a long burst", run_rdtsc, false, LONG },
 	{ "event 32 B, a long burst", run_bytes32, true, LONG },
