@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json.h>
-
 #include <ringpipe/reader.h>
 
 #include "input.h"
+#include "tools/cli/json.h"
 #include "tools/trace/json_event.h"
 #include "tools/trace/json_text.h"
 
