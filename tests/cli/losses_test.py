@@ -7,6 +7,7 @@ import json
 import unittest
 
 import nettrace
+import oracle
 from nettrace import STRING, U32, U64
 from tool import ToolTest
 
@@ -109,6 +110,19 @@ class Losses(ToolTest):
         for options in ([], ["--to=csv"]):
             err = self.run_tool("convert", path, "--force", "-o", new, *options, status=1)[1]
             self.assertIn("has the other events", err)
+
+    def test_conversions_count_the_events_lost_to_damage(self):
+        path, _ = self.damaged()
+        for version in ("4", "6"):
+            for where, lost in (([], 2), (["--where", "order_id >= 4"], 2)):
+                with self.subTest(version=version, where=where):
+                    new = self.path("new")
+                    err = self.run_tool("convert", path, "--force", "-o", new, "--format", version,
+                                        *where, status=1)[1]
+                    self.assertIn(f", {lost} lost, ", err)
+                    whole = json.loads(self.run_tool("report", new, "--format=json")[0])
+                    self.assertEqual((whole["lost"], whole["error"]), (lost, None))
+                    self.assertEqual(oracle.Trace(self.read("new")).lost, lost)
 
     def test_a_payload_that_is_cut_is_no_loss(self):
         trace = self.trace()

@@ -320,6 +320,8 @@ class Merge(ToolTest):
         self.assertEqual([number_of(event) for event in merged.events
                           if event["name"] in ("Order", "OrderPlaced")], wanted)
         self.assertTrue(merged.ended)
+        self.assertEqual(merged.lost, 1)
+        self.assertIn(" of 2 traces, 1 lost", self.messages)
         self.assertIn("1.nettrace: the trace is damaged at offset", self.messages)
         self.assertIn("the merged trace has the other events", self.messages)
 

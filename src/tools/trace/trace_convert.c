@@ -41,6 +41,7 @@ struct rp_trace_convert {
 	struct rp_thread_table threads;	/* thread -> its process, unless that is the trace's */
 	struct rp_thread_table names;	/* threads whose name is stated -> its hash */
 	uint64_t lost, points;		/* of the stats, as far as written */
+	uint64_t lost_before;		/* of `lost`, the events lost just before the event */
 	uint32_t function_id;		/* of the functions that were added; 0: none was */
 	struct rp_trace_convert_result *result;
 };
@@ -367,7 +368,7 @@ static int find_kind(struct rp_trace_convert *convert, struct kind **ret_kind)
 static int put_event(struct rp_trace_convert *convert)
 {
 	struct rp_trace_writer_event event = {
-		.from = &convert->event, .lost_before = convert->reader->lost_before,
+		.from = &convert->event, .lost_before = convert->lost_before,
 		.payload = convert->event.payload, .payload_bytes = convert->event.payload_bytes,
 	};
 	bool is_whole = true;
@@ -398,13 +399,22 @@ static int put_event(struct rp_trace_convert *convert)
 /* Write the losses and sequence points that the reader has passed, before the event. */
 static int follow_points(struct rp_trace_convert *convert, bool has_event)
 {
-	const struct rp_reader_stats *stats = &convert->reader->stats;
-	const uint64_t before = has_event ? convert->reader->lost_before : 0;
-	const uint64_t lost = stats->lost - before - convert->lost;
-	const bool is_point = stats->sequence_points != convert->points;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	uint64_t total, lost = 0;
+	bool is_point;
 
-	convert->lost = stats->lost;
-	convert->points = stats->sequence_points;
+	rp_reader_get_stats(convert->reader, &stats);
+	/* A gap in numbers may show that fewer events than counted so far were lost to damage. */
+	total = stats.lost + stats.lost_to_damage;
+	if (total > convert->lost)
+		lost = total - convert->lost;
+	convert->lost += lost;
+	convert->lost_before = has_event ? convert->reader->lost_before : 0;
+	if (convert->lost_before > lost)
+		convert->lost_before = lost;
+	lost -= convert->lost_before;
+	is_point = stats.sequence_points != convert->points;
+	convert->points = stats.sequence_points;
 	return lost || is_point ? rp_trace_writer_point(&convert->writer, lost) : 0;
 }
 

@@ -155,16 +155,18 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	return ret ? ret : write_out(merge, WRITE_BYTES);
 }
 
-/* Updates the losses that the reader has counted up to here. */
+/* Updates the losses that the reader has counted up to here, those to damage included. */
 static int follow_losses(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
-	uint64_t more;
+	uint64_t total, more;
 
 	rp_reader_get_stats(strand->reader, &stats);
-	more = stats.lost - strand->source->lost;
-	if (!more)
+	total = stats.lost + stats.lost_to_damage;
+	/* A gap in numbers may show that fewer events than counted so far were lost to damage. */
+	if (total <= strand->source->lost)
 		return 0;
+	more = total - strand->source->lost;
 	strand->source->lost += more;
 	merge->lost += more;
 	return rp_encoder_sequence_point(merge->encoder, merge->time_ns, merge->lost);
