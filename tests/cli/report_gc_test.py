@@ -7,6 +7,7 @@ Environment: RINGPIPE_TEST_DATA, a folder with recordings of .NET runtimes; opti
 import collections
 import json
 import math
+import os
 import random
 import struct
 import unittest
@@ -194,6 +195,48 @@ class Gc(ToolTest):
                               max((size for _, size in sizes), default=0)))
             for key, value in (("max_ns", max(lengths)), ("total_ns", sum(lengths))):
                 self.assertAlmostEqual(row[key] * trace.rate / 1e9 / value, 1, delta=1e-4)
+
+    def test_a_range_reads_only_its_blocks_and_what_names_and_ends_its_pauses(self):
+        trace, needless = self.trace(), []
+
+        def add(is_needed, write, *arguments):
+            begin = len(trace.bytes)
+            write(trace, *arguments)
+            if not is_needed:
+                needless.append((begin, len(trace.bytes)))
+
+        # An index is stored for 1 MB and more. It is no longer valid if the first or last 64 KB of
+        # its trace have changed.
+        trace.define(99, "Shop", "note", 1, [])
+        trace.events(99, [bytes(1000)] * 600, ns=1)
+        add(True, self.begin, 500, 100, 2, INDUCED, BACKGROUND, 9)
+        for number in range(40):
+            ns = 1_000_000 * (number + 1)
+            in_range, stops_later = 10 <= number < 20, number == 19
+            add(in_range, self.suspend, ns)
+            # The collections before the range may be background ones that last.
+            if number % 2:
+                add(number < 20, self.begin, ns + 1, number, 0)
+            add(in_range, lambda trace, at: trace.events(HEAPS, [heaps(at, 0, 0, 0)], ns=at),
+                ns + 2)
+            add(in_range, self.restart, ns + (3_000_000 if stops_later else 1000 + number))
+        trace.events(99, [bytes(1000)] * 600, ns=10**9)
+        path = self.write("t", trace.end())
+        status = os.stat(path)
+        options = "gc", "--format=json", "--from", "11ms", "--to", "21ms"
+        wanted = [self.run_tool("report", path, *options, *more)[0]
+                  for more in ((), ("--slowest", "99"))]
+        rows = json.loads(wanted[1])
+        self.assertEqual([(row["collection"], row["duration_ns"]) for row in rows],
+                         [(19, 3_000_000)] + [(100 if number % 2 == 0 else number, 1000 + number)
+                                              for number in range(18, 9, -1)])
+        data = bytearray(self.read("t"))
+        for begin, end in needless:
+            data[begin:end] = b"\xff" * (end - begin)
+        self.write("t", data)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        self.assertEqual([self.run_tool("report", path, *options, *more)[0]
+                          for more in ((), ("--slowest", "99"))], wanted)
 
     def test_text_has_both_tables(self):
         trace = self.trace()

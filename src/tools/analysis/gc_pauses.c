@@ -123,7 +123,9 @@ static int take_suspension(struct rp_gc_pauses *pauses, const struct rp_reader_e
 		pauses->ignored++;
 		return 0;
 	}
-	if (!open) {
+	if (open) {
+		pauses->open_in_range -= is_in_range(pauses, open->start_ns);
+	} else {
 		open = malloc(sizeof(*open));
 		if (!open)
 			return -ENOMEM;
@@ -135,6 +137,7 @@ static int take_suspension(struct rp_gc_pauses *pauses, const struct rp_reader_e
 		}
 		pauses->open_count++;
 	}
+	pauses->open_in_range += is_in_range(pauses, event->time_ns);
 	open->start_ns = event->time_ns;
 	open->collection = (struct rp_gc_collection){ 0 };
 	return 0;
@@ -274,6 +277,7 @@ static int take_restart(struct rp_gc_pauses *pauses, const struct rp_reader_even
 						       event->time_ns : open->start_ns,
 		.collection = open->collection,
 	};
+	pauses->open_in_range -= is_in_range(pauses, open->start_ns);
 	tdelete(open, &pauses->open_tree, compare_open);
 	free(open);
 	pauses->open_count--;
@@ -283,6 +287,11 @@ static int take_restart(struct rp_gc_pauses *pauses, const struct rp_reader_even
 		ret = settle_pause(pauses, process);
 	process->waiting[process->waiting_count++ % RP_GC_WAITING_MAX] = pause;
 	return ret;
+}
+
+bool rp_gc_pauses_are_complete(const struct rp_gc_pauses *pauses, const struct rp_reader *reader)
+{
+	return !pauses->open_in_range && rp_trace_index_is_past(reader);
 }
 
 int rp_gc_pauses_finish(struct rp_gc_pauses *pauses)

@@ -87,11 +87,18 @@ struct rp_gc_pauses {
 	uint64_t ignored;
 	void *process_tree, *open_tree;	/* for gc_pauses.c only */
 	size_t open_count;
+	size_t open_in_range;		/* suspensions of `open_count` that began in the range */
 };
 
 /* Take an event of a process; other events are ignored. Return: 0; -ENOMEM; what `visit` did. */
 int rp_gc_pauses_take(struct rp_gc_pauses *pauses, const struct rp_reader_event *event,
 		      uint64_t process);
+
+/*
+ * Return: whether no later event of a reader adds to the pauses of the range: all pauses that began
+ * in it have ended, and the reader has passed it.
+ */
+bool rp_gc_pauses_are_complete(const struct rp_gc_pauses *pauses, const struct rp_reader *reader);
 
 /* Take the pauses that still wait, after the last event. Return: like rp_gc_pauses_take(). */
 int rp_gc_pauses_finish(struct rp_gc_pauses *pauses);

@@ -16,10 +16,17 @@ enum report_reading {
 	READ_WHERE,			/* likewise, but only those that fulfil the expression */
 	READ_TAIL,			/* and later ones, until the spans of the range end */
 	READ_POINTS,			/* and those between the sequence points around the range */
-	READ_RUNTIME,			/* those of the .NET runtime, at all times */
+	/*
+	 * Those of collections, also earlier ones that began or ended one, and later ones until the
+	 * pauses of the range end.
+	 */
+	READ_COLLECTIONS,
 };
 
-#define RUNTIME_EVENTS "provider == \"Microsoft-Windows-DotNETRuntime\""
+/* gc_pauses.c has the ids. A background collection that began earlier names pauses of the range. */
+#define RUNTIME "provider == \"Microsoft-Windows-DotNETRuntime\""
+#define COLLECTIONS RUNTIME " and (id <= 4 or id == 9)"
+#define COLLECTION_BOUNDS RUNTIME " and (id == 1 or id == 2)"
 
 static const struct report_kind {
 	const char *name;
@@ -40,7 +47,7 @@ static const struct report_kind {
 	  rp_report_offcpu },
 	{ "waits", RP_OPTION_TOP, true, READ_RANGE, rp_report_waits },
 	{ "counters", 0, false, READ_RANGE, rp_report_counters },
-	{ "gc", RP_OPTION_SLOWEST, false, READ_RUNTIME, rp_report_gc },
+	{ "gc", RP_OPTION_SLOWEST, false, READ_COLLECTIONS, rp_report_gc },
 	{ "heap", RP_OPTION_TOP, true, READ_RANGE, rp_report_heap },
 	{ "json", 0, false, READ_RANGE, rp_report_json },
 	{ "locks", RP_OPTION_TOP, true, READ_RANGE, rp_report_locks },
@@ -150,22 +157,27 @@ static int copy_pipe(const char *path, FILE **ret_file)
 static int select_events(const struct report_kind *kind, const char *path,
 			 const struct rp_input *input, struct rp_report *report)
 {
-	const bool is_runtime = kind->reading == READ_RUNTIME;
-	struct rp_expression *runtime = NULL;
+	const bool is_gc = kind->reading == READ_COLLECTIONS;
+	struct rp_expression *collections = NULL, *bounds = NULL;
 	struct rp_trace_query query;
 	int ret = rp_time_range_resolve("report", report->options, report->reader,
 					&report->range);
 
-	if (ret == 0 && is_runtime && rp_expression_take("report", RUNTIME_EVENTS, &runtime))
+	if (ret == 0 && is_gc &&
+	    (rp_expression_take("report", COLLECTIONS, &collections) ||
+	     rp_expression_take("report", COLLECTION_BOUNDS, &bounds)))
 		ret = -ENOMEM;
-	if (ret < 0)
-		return ret;
-	query = rp_time_range_query(is_runtime ? &RP_TIME_RANGE_ALL : &report->range);
-	query.where = is_runtime ? runtime : kind->reading == READ_WHERE ? report->where : NULL;
-	query.has_tail = kind->reading == READ_TAIL;
-	query.has_points = kind->reading == READ_POINTS;
-	ret = rp_time_range_select("report", &query, path, input, report->reader);
-	rp_expression_destroy(runtime);
+	if (ret == 0) {
+		query = rp_time_range_query(&report->range);
+		query.where = is_gc ? collections : kind->reading == READ_WHERE ? report->where :
+			      NULL;
+		query.lead = bounds;
+		query.has_tail = is_gc || kind->reading == READ_TAIL;
+		query.has_points = kind->reading == READ_POINTS;
+		ret = rp_time_range_select("report", &query, path, input, report->reader);
+	}
+	rp_expression_destroy(collections);
+	rp_expression_destroy(bounds);
 	return ret;
 }
 

@@ -92,6 +92,8 @@ static int read_collections(struct gc_report *gc)
 			ret = rp_gc_pauses_take(&gc->pauses, &event, process);
 		if (ret)
 			return ret;
+		if (rp_gc_pauses_are_complete(&gc->pauses, gc->report->reader))
+			break;
 	}
 	finished = rp_gc_pauses_finish(&gc->pauses);
 	return finished ? finished : ret;

@@ -75,6 +75,11 @@ struct rp_trace_query {
 	/* Also return the events after `to_ns`; rp_trace_index_is_past() shows where they begin. */
 	bool has_tail;
 	/*
+	 * Also return the events before `from_ns` of the blocks that may have an event there that
+	 * fulfils the expression; or NULL.
+	 */
+	struct rp_expression *lead;
+	/*
 	 * Read the blocks from the last but one sequence point before the range to the second one
 	 * after it, and return their events of all times.
 	 */

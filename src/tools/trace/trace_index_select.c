@@ -99,15 +99,17 @@ static bool mark_part(const struct rp_trace_index *index, size_t begin, size_t e
 	return is_used;
 }
 
+/* @lead: of the events before the range; or NULL. */
 static void mark(const struct rp_trace_index *index, const struct rp_index_filter *filter,
-		 bool *marks)
+		 const struct rp_index_filter *lead, bool *marks)
 {
 	/* The events from the damage on are read, because it must be reported. */
 	size_t end = index->is_whole ? 0 : index->block_count, begin = 0;
 	uint64_t before = 0;
 
 	for (size_t i = 0; i < index->block_count; i++) {
-		marks[i] = is_wanted(&index->blocks[i], filter) &&
+		marks[i] = (is_wanted(&index->blocks[i], filter) ||
+			    (lead && is_wanted(&index->blocks[i], lead))) &&
 			   is_in_part(index, filter->query, before);
 		before += index->blocks[i].events;
 	}
@@ -140,32 +142,45 @@ static void add_span(struct rp_reader_span *spans, size_t *count, uint64_t begin
 		spans[(*count)++] = (struct rp_reader_span){ begin, end };
 }
 
+/* Mark the blocks that the query needs. Return: 0; -ENOMEM. */
+static int mark_query(const struct rp_trace_index *index, const struct rp_trace_query *query,
+		      bool *marks)
+{
+	const struct rp_trace_query before = {
+		.from_ns = INT64_MIN, .to_ns = query->from_ns, .where = query->lead,
+	};
+	struct rp_index_filter filter, lead = { 0 };
+	int ret = rp_index_filter_init(&filter, index, query);
+
+	if (ret == 0 && query->lead)
+		ret = rp_index_filter_init(&lead, index, &before);
+	if (ret == 0)
+		mark(index, &filter, query->lead ? &lead : NULL, marks);
+	rp_index_filter_fini(&filter);
+	rp_index_filter_fini(&lead);
+	return ret;
+}
+
 int rp_trace_index_select(const struct rp_trace_index *index, const struct rp_trace_query *query,
 			  struct rp_reader *reader)
 {
-	struct rp_index_filter filter;
 	struct rp_reader_span *spans;
 	size_t count = 0, begin, end;
 	bool *marks;
 
 	if (!query->has_points && (query->from_ns != INT64_MIN || query->to_ns != INT64_MAX))
-		rp_reader_limit_time(reader, query->from_ns,
+		rp_reader_limit_time(reader, query->lead ? INT64_MIN : query->from_ns,
 				     query->has_tail ? INT64_MAX : query->to_ns,
 				     query->has_descriptions ? rp_event_describes : NULL);
 	if (!index)
 		return 0;
-	if (rp_index_filter_init(&filter, index, query) < 0)
-		return -ENOMEM;
 	marks = calloc(index->block_count + 1, sizeof(*marks));
 	spans = calloc(index->block_count + 1, sizeof(*spans));
-	if (!marks || !spans) {
-		rp_index_filter_fini(&filter);
+	if (!marks || !spans || mark_query(index, query, marks) < 0) {
 		free(marks);
 		free(spans);
 		return -ENOMEM;
 	}
-	mark(index, &filter, marks);
-	rp_index_filter_fini(&filter);
 	find_range(index, query, &begin, &end);
 	/* The damage is reported wherever it is. */
 	reader->range_end = !index->is_whole ? UINT64_MAX : end ? index->blocks[end - 1].end : 0;
