@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """`ringpipe report` on version 6 of nettrace, written by the second writer of nettrace6.py."""
 import json
+import os
 import random
+import resource
 import struct
 import unittest
 
@@ -11,6 +13,9 @@ import nettrace6 as v6
 from tool import ToolTest
 
 CUT = 0xc07  # the last frame of a stack that was cut
+MEMORY_BYTES = 1 << 30
+PROCESSOR_S = 10
+SANITIZERS = os.environ.get("SANITIZERS", "none")
 GUID = bytes(range(16))
 GUID_TEXT = "03020100-0504-0706-0809-0a0b0c0d0e0f"
 SEQUENCE = ({"index": 1, "process": 77, "thread": 501, "name": "main"},
@@ -44,6 +49,49 @@ class Version6(ToolTest):
         trace.define(1, "Shop", "all", 5, v6.ALL_FIELDS)
         row = self.events(trace.events(event(payload=payload)))[0]
         self.assertEqual(row["fields"], expected)
+
+    def limited_summary(self, trace, status):
+        """Return the summary, made within limits of memory and processor time."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
+            if SANITIZERS == "none":
+                resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+        process = self.start("report", self.write("t", trace.end()), "--format=json",
+                             preexec_fn=limit)
+        out, self.last_error = self.finish(process, status)
+        return json.loads(out)
+
+    @staticmethod
+    def large_lists(count, labels, events):
+        """A trace whose events alternate between the lists. A label has 3 bytes, decoded 25."""
+        one = [(6, b"\0\1" + b"\6\0\1" * (labels - 2)), (6, b"\0\1")]
+        trace = begin()
+        for number in range(count):
+            trace.labels(number + 1, [one])
+        return trace.events(*(event(labels=number % count + 1) for number in range(events)))
+
+    def test_events_that_alternate_between_large_label_lists_decode_each_list_once(self):
+        summary = self.limited_summary(self.large_lists(2, 500_000, 10_000), 0)
+        self.assertEqual(summary["events"], 10_000)
+
+    def test_label_lists_that_cost_too_much_are_damage(self):
+        summary = self.limited_summary(self.large_lists(40, 100_000, 5_000), 1)
+        self.assertIn("damaged", summary["error"])
+        self.assertGreater(summary["events"], 100)
+
+    def test_large_label_lists_have_their_labels_in_any_order(self):
+        def text(number, at):
+            return v6.text(f"key{at}") + v6.text(f"{number}" * 20)
+
+        lists = [[(5, text(number, at)) for at in range(size)]
+                 for number, size in enumerate((1, 100, 2, 200, 100))]
+        trace = begin().labels(1, lists)
+        order = [2, 4, 2, 1, 5, 4, 3, 2, 1, 1]
+        rows = self.events(trace.events(*(event(labels=number) for number in order)))
+        self.assertEqual([row["labels"] for row in rows], [
+            {f"key{at}": f"{number - 1}" * 20 for at in range(len(lists[number - 1]))}
+            for number in order])
 
     def test_arrays_of_arrays_have_their_values(self):
         numbers = (v6.ARRAY, v6.U32)

@@ -1,9 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "nettrace/label_lists.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/utf.h"
 #include "nettrace/convert.h"
 #include "nettrace/format.h"
+
+/* Lists of more bytes are large. */
+#define LARGE_BYTES 1024u
+/* The memory of decoded large lists. If it is exceeded, all are decoded again when needed. */
+#define LARGE_MEMORY_MAX (64u << 20)
+/* How often a stream may have its large lists decoded, on average, and some bytes besides. */
+#define DECODED_FACTOR 4u
+#define DECODED_BYTES (16u << 20)
+
+struct large_list {
+	struct rp_chain_node node;	/* its hash is the id */
+	struct rp_labels labels;
+	struct rp_outbuf others, texts;
+};
 
 struct text {
 	const uint8_t *at;
@@ -113,6 +131,8 @@ int rp_label_lists_add(struct rp_label_lists *lists, struct rp_cursor block)
 					 (uint32_t)(block.at - start));
 		if (ret < 0)
 			return ret;
+		if (block.at - start > LARGE_BYTES)
+			lists->large_added += (uint64_t)(block.at - start);
 	}
 	return 0;
 }
@@ -216,19 +236,12 @@ static void find_trace_id(struct rp_labels *labels)
 		memcpy(labels->trace_id, labels->activity.bytes, sizeof(labels->trace_id));
 }
 
-/* rp_label_lists_add() has checked the bytes. */
-static int decode(struct rp_label_lists *lists, uint32_t id)
+/* Decode the bytes of a list, which rp_label_lists_add() has checked. */
+static int decode(struct rp_label_lists *lists, uint32_t id, const void *bytes, size_t size)
 {
-	size_t size;
-	const void *bytes = rp_point_index_find(&lists->index, id, &size);
-	struct rp_cursor c;
+	struct rp_cursor c = rp_cursor_over(bytes, size);
 
 	forget(lists);
-	if (!id)
-		return 0;
-	if (!bytes)
-		return -EBADMSG;
-	c = rp_cursor_over(bytes, size);
 	while (c.at < c.end) {
 		struct label label = { .kind = 0 };
 
@@ -236,11 +249,77 @@ static int decode(struct rp_label_lists *lists, uint32_t id)
 			return -EBADMSG;
 		apply(lists, &label);
 	}
-	if (lists->others.failed || lists->texts.failed)
+	if (lists->others.failed || lists->texts.failed) {
+		lists->others.failed = lists->texts.failed = false;
 		return -ENOMEM;
+	}
 	resolve_texts(lists);
 	find_trace_id(&lists->labels);
 	lists->id = id;
+	return 0;
+}
+
+static void free_large(struct rp_label_lists *lists)
+{
+	struct cds_hlist_head *chains = lists->large.grown ? lists->large.grown :
+					lists->large.first;
+	const size_t count = lists->large.grown ? lists->large.capacity : RP_CHAINS_AT_FIRST;
+
+	if (!lists->large.count)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct large_list *list, *next;
+
+		cds_hlist_for_each_entry_safe_2(list, next, &chains[i], node.node) {
+			rp_outbuf_fini(&list->others);
+			rp_outbuf_fini(&list->texts);
+			free(list);
+		}
+	}
+	free(lists->large.grown);
+	memset(&lists->large, 0, sizeof(lists->large));
+	lists->large_memory = 0;
+}
+
+static struct large_list *find_large(struct rp_label_lists *lists, uint32_t id)
+{
+	struct large_list *list;
+
+	cds_hlist_for_each_entry_2(list, rp_chains_at(&lists->large, id), node.node) {
+		if (list->node.hash == id)
+			return list;
+	}
+	return NULL;
+}
+
+/* Decode a large list, which then remains. Return: as rp_label_lists_find(). */
+static int add_large(struct rp_label_lists *lists, uint32_t id, const void *bytes, size_t size,
+		     struct large_list **ret_list)
+{
+	struct large_list *list;
+	int ret;
+
+	if (lists->large_decoded > DECODED_BYTES + DECODED_FACTOR * lists->large_added)
+		return -E2BIG;
+	lists->large_decoded += size;
+	if (lists->large_memory > LARGE_MEMORY_MAX)
+		free_large(lists);
+	list = malloc(sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	ret = decode(lists, id, bytes, size);
+	if (ret < 0) {
+		free(list);
+		return ret;
+	}
+	*list = (struct large_list){
+		.labels = lists->labels, .others = lists->others, .texts = lists->texts,
+	};
+	lists->others = lists->texts = (struct rp_outbuf){ 0 };
+	forget(lists);
+	lists->large_memory += sizeof(*list) + list->others.capacity + list->texts.capacity;
+	rp_chains_add(&lists->large, &list->node, id);
+	*ret_list = list;
 	return 0;
 }
 
@@ -248,23 +327,47 @@ int rp_label_lists_find(struct rp_label_lists *lists, uint32_t id,
 			const struct rp_labels **ret_labels,
 			const struct rp_reader_label **ret_others)
 {
-	int ret = id == lists->id ? 0 : decode(lists, id);
+	const struct rp_labels *labels = &lists->labels;
+	const struct rp_outbuf *others = &lists->others;
+	struct large_list *large = NULL;
+	const void *bytes;
+	size_t size;
+	int ret = 0;
 
+	if (!id && lists->id) {
+		forget(lists);
+	} else if (id != lists->id) {
+		bytes = rp_point_index_find(&lists->index, id, &size);
+		if (!bytes)
+			return -EBADMSG;
+		if (size > LARGE_BYTES)
+			large = find_large(lists, id);
+		if (size > LARGE_BYTES && !large)
+			ret = add_large(lists, id, bytes, size, &large);
+		else if (!large)
+			ret = decode(lists, id, bytes, size);
+	}
 	if (ret < 0)
 		return ret;
-	*ret_labels = &lists->labels;
-	*ret_others = (const struct rp_reader_label *)lists->others.bytes;
+	if (large) {
+		labels = &large->labels;
+		others = &large->others;
+	}
+	*ret_labels = labels;
+	*ret_others = (const struct rp_reader_label *)others->bytes;
 	return 0;
 }
 
 void rp_label_lists_clear(struct rp_label_lists *lists)
 {
 	forget(lists);
+	free_large(lists);
 	rp_point_index_clear(&lists->index);
 }
 
 void rp_label_lists_fini(struct rp_label_lists *lists)
 {
+	free_large(lists);
 	rp_point_index_fini(&lists->index);
 	rp_outbuf_fini(&lists->others);
 	rp_outbuf_fini(&lists->texts);

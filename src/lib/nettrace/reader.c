@@ -169,8 +169,10 @@ static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_
 	int ret = rp_label_lists_find(&reader->labels, reader->event.labels, &labels,
 				      &event->labels);
 
-	if (ret == -EBADMSG && reader->resume.is_enabled)
-		return ret;
+	if (ret < 0 && ret != -ENOMEM && reader->resume.is_enabled)
+		return -EBADMSG;
+	if (ret == -E2BIG)
+		return rp_reader_fail(reader, -EBADMSG, at, "too much in label lists");
 	if (ret < 0)
 		return rp_reader_fail(reader, ret, at, ret == -ENOMEM ? "no memory for labels" :
 				      "an event with an unknown label list");
