@@ -52,6 +52,14 @@ const char *rp_text_error(int error)
 	return text ? text : "unknown error";
 }
 
+int rp_text_hex_digit(char digit)
+{
+	if (digit >= '0' && digit <= '9')
+		return digit - '0';
+	digit |= 0x20;
+	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
 int rp_text_number(const char *text, int base, uint64_t max, uint64_t *ret_number)
 {
 	unsigned long number;

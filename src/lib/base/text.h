@@ -29,6 +29,9 @@ const char *rp_text_keep(char **space, const char *text, size_t length);
  */
 const char *rp_text_error(int error);
 
+/* Return: the value of a hexadecimal digit of either case; -1: it is none. */
+int rp_text_hex_digit(char digit);
+
 /* Parse an integer up to `max`, without sign or blanks. Return: 0 or -EINVAL. */
 int rp_text_number(const char *text, int base, uint64_t max, uint64_t *ret_number);
 

@@ -58,14 +58,11 @@ static int parse_keywords(struct config_scan *scan, uint64_t *ret_keywords)
 	if (length > 16)
 		return -EINVAL;
 	for (; length; length--, scan->at++) {
-		char c = *scan->at;
+		const int digit = rp_text_hex_digit(*scan->at);
 
-		if (c >= '0' && c <= '9')
-			value = value << 4 | (uint64_t)(c - '0');
-		else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-			value = value << 4 | (uint64_t)((c | 32) - 'a' + 10);
-		else
+		if (digit < 0)
 			return -EINVAL;
+		value = value << 4 | (uint64_t)digit;
 	}
 	*ret_keywords = value;
 	return 0;

@@ -13,22 +13,21 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/activity_slots.h"
 
 #define LENGTH (RP_TRACEPARENT_SIZE - 1)
 #define KNOWN_FLAGS (RP_TRACE_SAMPLED | RP_TRACE_RANDOM_ID)
 
-static int digit(char c)
+static int lower_digit(char c)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	return c >= 'A' && c <= 'F' ? -1 : rp_text_hex_digit(c);
 }
 
 static bool parse_hex(const char *text, uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+		int high = lower_digit(text[2 * i]), low = lower_digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return false;

@@ -54,22 +54,14 @@ static int add(struct attributes *attributes, const char *key, const char *value
 	return 0;
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decode %XX in place, and leave everything else as it is. */
 static void decode(char *text)
 {
 	char *to = text;
 
 	for (; *text; text++) {
-		int high = *text == '%' ? digit(text[1]) : -1;
-		int low = high >= 0 ? digit(text[2]) : -1;
+		int high = *text == '%' ? rp_text_hex_digit(text[1]) : -1;
+		int low = high >= 0 ? rp_text_hex_digit(text[2]) : -1;
 
 		*to++ = low > 0 || high > 0 ? (char)(high << 4 | low) : *text;
 		if (low >= 0 && (low > 0 || high > 0))

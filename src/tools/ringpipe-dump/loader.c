@@ -9,23 +9,15 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/uio.h>
 
 #include "base/file.h"
+#include "base/process_memory.h"
 
 /* The fields that debuggers read. The loader's private fields follow. */
 #define NAME_BYTES 256u
 #define AUXV_MAX 64u
 #define HEADERS_MAX 64u
 #define DYNAMIC_MAX 128u
-
-static bool read_at(pid_t pid, uint64_t address, void *ret_bytes, size_t size)
-{
-	const struct iovec here = { ret_bytes, size };
-	const struct iovec there = { (void *)(uintptr_t)address, size };
-
-	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
-}
 
 static uint64_t auxiliary(pid_t pid, uint64_t type)
 {
@@ -51,7 +43,8 @@ static uint64_t dynamic_section(pid_t pid)
 	for (uint64_t i = 0; headers && i < count && i < HEADERS_MAX; i++) {
 		Elf64_Phdr header;
 
-		if (!read_at(pid, headers + i * sizeof(header), &header, sizeof(header)))
+		if (!rp_process_memory_read(pid, headers + i * sizeof(header), &header,
+					    sizeof(header)))
 			return 0;
 		if (header.p_type == PT_PHDR)
 			bias = headers - header.p_vaddr;
@@ -68,7 +61,8 @@ static uint64_t debug_address(pid_t pid)
 	for (unsigned int i = 0; dynamic && i < DYNAMIC_MAX; i++) {
 		Elf64_Dyn entry;
 
-		if (!read_at(pid, dynamic + i * sizeof(entry), &entry, sizeof(entry)) ||
+		if (!rp_process_memory_read(pid, dynamic + i * sizeof(entry), &entry,
+					    sizeof(entry)) ||
 		    entry.d_tag == DT_NULL)
 			return 0;
 		if (entry.d_tag == DT_DEBUG)
@@ -83,12 +77,12 @@ void rp_dump_loader_find(pid_t pid, rp_dump_loader_found found, void *data)
 	struct r_debug debug;
 	struct link_map map;
 
-	if (!address || !read_at(pid, address, &debug, sizeof(debug)))
+	if (!address || !rp_process_memory_read(pid, address, &debug, sizeof(debug)))
 		return;
 	found(address, sizeof(debug), data);
 	at = (uint64_t)(uintptr_t)debug.r_map;
 	for (unsigned int i = 1; at && i + 3 <= RP_DUMP_LOADER_MAX; i += 3) {
-		if (!read_at(pid, at, &map, sizeof(map)))
+		if (!rp_process_memory_read(pid, at, &map, sizeof(map)))
 			return;
 		found(at, sizeof(map), data);
 		found((uint64_t)(uintptr_t)map.l_name, NAME_BYTES, data);
