@@ -300,6 +300,26 @@ static void end_secret(void)
 	rp_event_destroy(made_secret);
 }
 
+/* The ids of a request, which profilers see. */
+static struct rp_activity request;
+
+static void begin_published(void)
+{
+	uint8_t flags;
+
+	if (rp_process_context_publish(NULL) != 0)
+		abort();
+	rp_traceparent_generate(&request, &flags);
+}
+
+static void attach_and_detach(void)
+{
+	static const struct rp_activity none;
+
+	rp_activity_set(&request);
+	rp_activity_set(&none);
+}
+
 #define WAY(text, function, ...) { .name = text, .run = function, __VA_ARGS__ }
 
 const struct exact_way exact_ways[] = {
@@ -349,6 +369,7 @@ const struct exact_way exact_ways[] = {
 	WAY("event 32 B with two ids", bench_run, .begin = begin_related, .writes = true),
 	WAY("dynamic event with a secret", part_with_secret, .begin = begin_secret,
 	    .end = end_secret, .writes = true, .once = true),
+	WAY("attach and detach published ids", attach_and_detach, .begin = begin_published),
 };
 
 const unsigned int exact_way_count = sizeof(exact_ways) / sizeof(exact_ways[0]);

@@ -279,6 +279,16 @@ def suite_component(build):
     return ratio(found, "event 32 B through a component's table", 'event 32 B', limit=1.15)
 
 
+def suite_context(build):
+    found = figures([os.path.join(build, 'bench', 'bench-context')])
+    name = 'attach or detach, published'
+    measure.rows_of(found)
+    ratio(found, 'attach or detach', 'rdtsc')
+    ratio(found, name, 'rdtsc')
+    value = min(found.rounds[name])
+    return row('attach or detach ids that profilers see', value, 'ns', '<= 5', value <= 5)
+
+
 def suite_lttng(build):
     program = os.path.abspath(os.path.join(build, 'bench', 'bench-lttng'))
     if not os.path.exists(program) or not shutil.which('lttng-sessiond'):
@@ -334,6 +344,7 @@ SUITES = {
     'counters': suite_counters,
     'keys': suite_keys,
     'component': suite_component,
+    'context': suite_context,
     'lifecycle': suite_lifecycle,
     'recover': suite_recover,
     'stacks': suite_stacks,

@@ -60,8 +60,15 @@ static uint32_t next_look;
 
 /* Process-wide part of new ids; the rest is a counter. */
 static uint64_t seed;
-static uint64_t seed_of_parent;		/* of activities that a forked child inherits */
+/* The first words of ids of this process, and of those that a forked child inherits. */
+static uint64_t own_first, parent_first;
 static uint64_t counter;
+
+/* Byte 6 has the version of RFC 4122 in its upper half; the other 60 bits are random. */
+static uint64_t first_word(uint64_t of_seed)
+{
+	return (of_seed & ~(0xf0ull << 48)) | 0x40ull << 48;
+}
 
 void rp_activity_init(void)
 {
@@ -69,8 +76,9 @@ void rp_activity_init(void)
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = (uint64_t)(uintptr_t)&seed ^ ((uint64_t)getpid() << 32);
-	rp_store_relaxed(&seed_of_parent, rp_load_relaxed(&seed));
+	rp_store_relaxed(&parent_first, rp_load_relaxed(&own_first));
 	rp_store_relaxed(&seed, random);
+	rp_store_relaxed(&own_first, first_word(random));
 	rp_store_relaxed(&is_published, false);
 	otel_thread_ctx_v1 = NULL;
 	if (thread_block) {
@@ -119,6 +127,7 @@ static bool take(struct rp_activity_block *block, uint32_t thread)
 		return false;
 	block->state = 0;
 	block->filling = 0;
+	block->published = &otel_thread_ctx_v1;
 	memset(&block->slots[0], 0, sizeof(block->slots[0]));
 	memset(block->contexts, 0, sizeof(block->contexts));
 	return true;
@@ -149,6 +158,7 @@ static struct rp_activity_block *claim(uint32_t thread)
  * during this call. Its ids are then lost, as if it had run before, and another thread takes over
  * its block after this thread has ended.
  */
+__attribute__((noinline, cold))
 static struct rp_activity_block *own_block(void)
 {
 	struct rp_activity_block *volatile *own = &thread_block;
@@ -192,52 +202,73 @@ RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
 /*
  * Claim a slot that is neither current nor being filled by an interrupted call. A signal handler
  * restores the mask, but may have made the chosen slot current.
+ * @ret_filling: the mask to restore. The caller stores it, because a load of the mask just after
+ *	its store would wait for that store.
  */
-static uint32_t claim_slot(struct rp_activity_block *block)
+static uint32_t claim_slot(struct rp_activity_block *block, uint32_t *ret_filling)
 {
 	const volatile uint32_t *now = &block->state;
 	volatile uint32_t *filling = &block->filling;
 
 	for (;;) {
-		uint32_t taken = *filling | 1u << *now % RP_ACTIVITY_SLOTS;
-		uint32_t slot;
+		uint32_t before = *filling, current = *now % RP_ACTIVITY_SLOTS;
+		uint32_t taken = before | 1u << current;
+		uint32_t slot = (current + 1) % RP_ACTIVITY_SLOTS;
 
 		/* Interrupted calls that were left by siglongjmp did not clear their bits. */
 		if (taken == (1u << RP_ACTIVITY_SLOTS) - 1) {
 			*filling = 0;
 			continue;
 		}
-		slot = (uint32_t)__builtin_ctz(~taken);
-		*filling |= 1u << slot;
+		/* Usually no call was interrupted. A search would take longer. */
+		if (__builtin_expect(before, 0))
+			slot = (uint32_t)__builtin_ctz(~taken);
+		*filling = before | 1u << slot;
+		*ret_filling = before;
 		if (*now % RP_ACTIVITY_SLOTS != slot)
 			return slot;
-		*filling &= ~(1u << slot);
+		*filling = before;
 	}
 }
 
-/* Byte 6 has the version of RFC 4122 in its upper half; the other 60 bits are random. */
-static uint64_t own_ids(uint64_t of_seed)
+static uint64_t word_at(const uint8_t *bytes)
 {
-	return (of_seed & ~(0xf0ull << 48)) | 0x40ull << 48;
+	uint64_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return word;
+}
+
+static bool is_zero(const struct rp_activity *activity)
+{
+	return !(word_at(activity->id.bytes) | word_at(activity->id.bytes + 8) |
+		 word_at(activity->related.bytes) | word_at(activity->related.bytes + 8));
 }
 
 /* Return: whether the ids are those of a trace's span, not of an activity of this process alone. */
 static bool is_span(const struct rp_activity *activity)
 {
-	uint64_t trace[2], span;
+	const uint64_t first = word_at(activity->id.bytes);
 
-	memcpy(trace, activity->id.bytes, sizeof(trace));
-	memcpy(&span, activity->related.bytes + 8, sizeof(span));
-	return (trace[0] | trace[1]) && span && trace[0] != own_ids(rp_load_relaxed(&seed)) &&
-	       trace[0] != own_ids(rp_load_relaxed(&seed_of_parent));
+	return (first | word_at(activity->id.bytes + 8)) &&
+	       word_at(activity->related.bytes + 8) && first != rp_load_relaxed(&own_first) &&
+	       first != rp_load_relaxed(&parent_first);
 }
 
-/* A signal handler may have left the thread's pointer at this record of an earlier span. */
-static void fill_context(struct rp_thread_context *context, const struct rp_activity *activity)
+/*
+ * Fill a record. Usually the thread's pointer leads to another one, but a signal handler may have
+ * left it at this record of an earlier span.
+ */
+static void fill_context(struct rp_activity_block *block, uint32_t slot,
+			 const struct rp_activity *activity, bool is_none)
 {
+	struct rp_thread_context *context = &block->contexts[slot];
 	volatile uint8_t *is_valid = &context->is_valid;
 
-	*is_valid = 0;
+	if (*(const void *volatile *)block->published == context || is_none)
+		*is_valid = 0;
+	if (is_none)
+		return;
 	rp_compiler_barrier();
 	memcpy(context->trace_id, activity->id.bytes, sizeof(context->trace_id));
 	memcpy(context->span_id, activity->related.bytes + 8, sizeof(context->span_id));
@@ -245,17 +276,20 @@ static void fill_context(struct rp_thread_context *context, const struct rp_acti
 	*is_valid = is_span(activity);
 }
 
-/* Point at the record of the current slot, also if handlers make others current meanwhile. */
-static void point_at_context(struct rp_activity_block *block)
+/*
+ * Point at the record of the current slot, also if handlers make others current meanwhile.
+ * @state: of which `slot` is current.
+ */
+static void point_at_context(struct rp_activity_block *block, uint32_t state, uint32_t slot)
 {
-	const void *volatile *context = &otel_thread_ctx_v1;
+	const void *volatile *context = block->published;
 	const volatile uint32_t *now = &block->state;
-	uint32_t state;
 
-	do {
+	*context = &block->contexts[slot];
+	while (*now != state) {
 		state = *now;
 		*context = &block->contexts[state % RP_ACTIVITY_SLOTS];
-	} while (*now != state);
+	}
 }
 
 /* Fill a free slot, then make it current with one store. */
@@ -264,20 +298,20 @@ static void fill(struct rp_activity_block *block, const struct rp_activity *acti
 	volatile uint32_t *now = &block->state;
 	volatile uint32_t *has_ids = &rp_thread_ring.has_ids;
 	const bool publishes = rp_load_relaxed(&is_published);
-	uint32_t slot = claim_slot(block);
+	uint32_t filling, slot = claim_slot(block, &filling);
 	uint32_t state;
 
 	rp_compiler_barrier();
 	block->slots[slot] = *activity;
 	if (publishes)
-		fill_context(&block->contexts[slot], activity);
+		fill_context(block, slot, activity, is_none);
 	rp_compiler_barrier();
 	/* A handler between the load and the store loses its ids, as if it had run before. */
 	state = (*now & ~(RP_ACTIVITY_SLOTS - 1)) + RP_ACTIVITY_SLOTS + slot;
 	*now = state;
 	if (publishes)
-		point_at_context(block);
-	*(volatile uint32_t *)&block->filling &= ~(1u << slot);
+		point_at_context(block, state, slot);
+	*(volatile uint32_t *)&block->filling = filling;
 	*has_ids = !is_none;
 	/*
 	 * If a handler ran since the store above, its ids are current, and `has_ids` must be set.
@@ -291,14 +325,14 @@ static void fill(struct rp_activity_block *block, const struct rp_activity *acti
 
 RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
 {
-	static const struct rp_activity none;
-	bool is_none = memcmp(activity, &none, sizeof(none)) == 0;
 	struct rp_activity_block *block = thread_block;
+	const bool is_none = is_zero(activity);
 
-	if (!block && !is_none)
-		block = own_block();
-	if (!block)
-		return;
+	if (__builtin_expect(!block, 0)) {
+		block = is_none ? NULL : own_block();
+		if (!block)
+			return;
+	}
 	fill(block, activity, is_none);
 	/* Pairs with the exchange of the thread that takes the block over. [ACTIVITY-OWNER] */
 	rp_store_release(&block->owner, rp_load_relaxed(&block->owner));
@@ -322,7 +356,7 @@ uint64_t rp_activity_number(void)
 
 uint64_t rp_activity_own_ids(void)
 {
-	return own_ids(rp_load_relaxed(&seed));
+	return rp_load_relaxed(&own_first);
 }
 
 /* In the form of RFC 4122 version 4: 60 random bits per process, then a counter. */

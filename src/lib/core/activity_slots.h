@@ -22,13 +22,14 @@ struct rp_thread_context {
 	uint8_t is_valid;	/* 1; while the record changes 0 */
 	uint8_t flags;		/* of the trace; 0, because an activity has none */
 	uint16_t attribute_bytes;	/* of attributes after the record; 0 */
-};
+} __attribute__((aligned(8)));
 
 /* The ids of one thread. */
 struct rp_activity_block {
 	uint32_t owner;		/* kernel id of the thread; 0: never used */
 	uint32_t state;		/* modulo RP_ACTIVITY_SLOTS: current slot; above: a generation */
 	uint32_t filling;	/* a bit for each slot being filled, also by interrupted calls */
+	const void **published;	/* the owner's otel_thread_ctx_v1, whose lookup is a call */
 	struct rp_activity slots[RP_ACTIVITY_SLOTS];
 	struct rp_thread_context contexts[RP_ACTIVITY_SLOTS];	/* of `slots`, once published */
 };
