@@ -172,6 +172,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	if (now - began >= FILE_CALL_NS)
 		take_file(record->call.file, task, find_descriptor(call, result));
 	take_registers(record, task);
+	take_context(&record->context, task);
 	/* All calls are too many for copies of stacks. */
 	if (threshold_ns)
 		take_stack(record);
@@ -193,6 +194,7 @@ static __always_inline void emit_fault(struct task_struct *task, const struct th
 	record->fault.is_major = is_major;
 	take_registers(record, task);
 	take_stack(record);
+	take_context(&record->context, task);
 	put_record(record);
 }
 

@@ -68,6 +68,11 @@ struct cred {
 
 struct css_set;
 
+/* x86-64 only. */
+struct thread_struct {
+	unsigned long fsbase;
+} RELOCATED;
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -81,6 +86,7 @@ struct task_struct {
 	__u64 start_time;
 	char comm[16];
 	struct files_struct *files;
+	struct thread_struct thread;
 } RELOCATED;
 
 /* x86-64 only. */

@@ -102,6 +102,7 @@ const volatile __u64 wake_bytes = 1 << 20;
 __u64 lost[RP_WAIT_LOSS_COUNT];
 
 #include "filter.bpf.h"
+#include "thread_context.bpf.h"
 
 static __always_inline bool is_recorded(struct task_struct *task)
 {
@@ -177,6 +178,7 @@ static __always_inline void fill(struct rp_wait_record *record, struct task_stru
 	record->life = find_life(task);
 	record->has_registers = 0;
 	record->stack_bytes = 0;
+	record->context.is_valid = 0;
 }
 
 static __always_inline void fill_wait(struct rp_wait_record *record, struct due *due)
@@ -207,8 +209,10 @@ static __always_inline void emit(struct task_struct *task, struct due *due, bool
 	due->ended_ns = 0;
 	if (!(task->flags & PF_KTHREAD))
 		take_registers(record, task);
-	if (with_stack)
+	if (with_stack) {
 		take_stack(record);
+		take_context(&record->context, task);
+	}
 	put_record(record);
 }
 
@@ -375,6 +379,7 @@ static __always_inline void emit_waking(struct task_struct *waker,
 	if (!(waker->flags & PF_KTHREAD)) {
 		take_registers(record, waker);
 		take_stack(record);
+		take_context(&record->context, waker);
 	}
 	put_record(record);
 }

@@ -38,6 +38,18 @@ struct rp_wait_registers {
 	__u64 bx, bp, r12, r13, r14, r15, ip, sp;
 };
 
+/* Where the threads of a process have the pointer to their ids. */
+struct rp_context_place {
+	__u64 module;			/* the index in a thread's DTV; 0: none is needed */
+	__s64 offset;			/* from the thread pointer, or from the module's block */
+};
+
+/* The ids that a thread published; 0 in `is_valid`: none. */
+struct rp_trace_context {
+	__u8 trace_id[16], span_id[8];
+	__u32 is_valid;
+};
+
 struct rp_call {
 	__u64 number;
 	__u64 arguments[6];
@@ -91,6 +103,8 @@ struct rp_wait_record {
 	__u32 stack_bytes;		/* of the user's stack; 0: the registers alone are known */
 	__u32 has_registers;
 	struct rp_wait_registers registers;
+	struct rp_trace_context context;	/* of the thread whose stack follows */
+	__u32 unused;
 	union {
 		struct {
 			__u64 frames[RP_WAIT_FRAMES_MAX];

@@ -26,6 +26,7 @@
 #define SEGMENTS_MAX 64u
 #define NOTE_BYTES_MAX 4096u
 #define PAGE_MASK 4095ull
+#define CONTEXT_VARIABLE "otel_thread_ctx_v1"	/* of OpenTelemetry's OTEP 4947 */
 
 /* Address space for one image; larger files have no tables. */
 #define SPAN_MAX (1ull << 32)
@@ -41,6 +42,7 @@ struct layout {
 	const uint8_t *memory;
 	Elf64_Phdr headers[SEGMENTS_MAX];
 	uint32_t count;
+	bool is_fixed;			/* the type is ET_EXEC */
 	uint64_t low, high;		/* addresses of all segments, in pages */
 };
 
@@ -104,6 +106,7 @@ static bool read_layout(struct layout *layout)
 			       header.e_phnum * sizeof(Elf64_Phdr)))
 		return false;
 	layout->count = header.e_phnum;
+	layout->is_fixed = header.e_type == ET_EXEC;
 	layout->low = UINT64_MAX;
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const Elf64_Phdr *segment = &layout->headers[i];
@@ -249,6 +252,11 @@ static void use_layout(const struct layout *layout, struct rp_image *image)
 			};
 	}
 	find_tables(layout, image);
+	if (layout->fd >= 0)
+		rp_tls_variable_find(&(struct rp_tls_file){
+			.fd = layout->fd, .headers = layout->headers, .count = layout->count,
+			.is_fixed = layout->is_fixed,
+		}, CONTEXT_VARIABLE, &image->context);
 }
 
 /* Open a place where the file may be; its build id decides. */

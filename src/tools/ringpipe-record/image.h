@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "host/symbols.h"
+#include "tools/ringpipe-record/tls_variable.h"
 #include "unwind/loaded_objects.h"
 
 /* An executable segment of the file. */
@@ -30,6 +31,7 @@ struct rp_image {
 	struct rp_object_text text;	/* unwind tables, in this program's memory; 0: none */
 	uint64_t text_vaddr;		/* the file's address of text.start */
 	uint64_t span, span_bytes;	/* the memory that is mapped for them */
+	struct rp_tls_variable context;	/* the pointer to a thread's trace id, if it has one */
 	bool is_used;			/* a stack of the trace has its code */
 	const void *memory;		/* of the vDSO: the whole file */
 	size_t memory_bytes;

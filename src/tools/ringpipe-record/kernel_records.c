@@ -292,7 +292,7 @@ static int take_kernel_record(struct rp_recorder *recorder, const struct rp_wait
 		return 0;
 	arrival.place = (struct rp_record_trace_place){
 		.time_ns = record->time_ns, .processor = record->processor,
-		.thread = arrival.thread,
+		.thread = arrival.thread, .context = &record->context,
 	};
 	if (record->kind != RP_WAIT_BLOCK)
 		arrival.frame_count = wait_frames(recorder, record, arrival.thread->process);

@@ -38,6 +38,7 @@ struct rp_record_trace {
 	struct rp_record_hit *hits;
 	size_t hit_count, hit_capacity;
 	uint64_t last_ns;
+	struct rp_guid activity, related;	/* of the event that is being put */
 	uint32_t next_id;		/* of a mapping or function */
 	struct rp_record_trace_stats stats;
 	size_t used;			/* of `payload` */
@@ -69,6 +70,7 @@ int rp_record_trace_create(struct rp_output *output, uint32_t frequency_hz,
 		.sample_interval_ns = 1000000000u / frequency_hz,
 		.version = RP_NETTRACE_V6,
 		.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE),
+		.own_ids = UINT64_MAX,	/* the recorder makes no activity ids */
 	};
 	int ret;
 
@@ -127,6 +129,24 @@ static void put_text(struct rp_record_trace *trace, const char *text)
 	trace->used += 2 + size;
 }
 
+/*
+ * Set the ids of an event as a session does that got them by rp_traceparent_parse(). Events that
+ * describe processes and files have none.
+ */
+static void set_ids(struct rp_record_trace *trace, enum rp_machine_event kind,
+		    const struct rp_trace_context *context, struct rp_encoder_event *event)
+{
+	const bool has_ids = kind == RP_MACHINE_SAMPLE || kind == RP_MACHINE_WAIT ||
+			     kind >= RP_MACHINE_WAIT_DETAILS;
+
+	if (!has_ids || !context || !context->is_valid)
+		return;
+	memcpy(trace->activity.bytes, context->trace_id, sizeof(context->trace_id));
+	memcpy(trace->related.bytes + 8, context->span_id, sizeof(context->span_id));
+	event->activity = &trace->activity;
+	event->related_activity = &trace->related;
+}
+
 /* Put the payload as an event of the process, or of one of its threads. */
 static int put(struct rp_record_trace *trace, enum rp_machine_event kind,
 	       const struct rp_machine_process *process, const struct rp_record_trace_place *place,
@@ -144,6 +164,7 @@ static int put(struct rp_record_trace *trace, enum rp_machine_event kind,
 		.payload_bytes = trace->used,
 	};
 
+	set_ids(trace, kind, place->context, &event);
 	trace->last_ns = event.time_ns;
 	trace->used = 0;
 	return rp_encoder_event(trace->encoder, &event);
@@ -498,6 +519,17 @@ int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns)
 	trace->stats.suspended_ns += duration_ns;
 	put_bytes(trace, &duration_ns, 8);
 	return put_own(trace, RP_MACHINE_SUSPEND);
+}
+
+int rp_record_attribute(struct rp_record_trace *trace, const struct rp_machine_process *process,
+			uint64_t published_ns, const char *key, const char *value)
+{
+	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
+
+	put_bytes(trace, &published_ns, 8);
+	put_string(trace, key);
+	put_string(trace, value);
+	return put(trace, RP_MACHINE_ATTRIBUTE, process, &place, NULL, 0);
 }
 
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

@@ -12,6 +12,8 @@
 
 struct rp_record_trace;
 
+#define RP_RECORD_ATTRIBUTE_BYTES 4096u
+
 struct rp_record_trace_stats {
 	uint64_t samples, waits, wakings, functions, mappings, processes;
 	uint64_t calls, futex_waits, faults, requests, interrupts;
@@ -25,6 +27,7 @@ struct rp_record_trace_place {
 					 * becomes that time */
 	uint32_t processor;
 	const struct rp_machine_thread *thread;
+	const struct rp_trace_context *context;	/* ids of the event; NULL: none */
 };
 
 /* `output` is open, and the caller's. 0; -ENOMEM; -errno of write(2). */
@@ -140,6 +143,15 @@ int rp_record_groups(struct rp_record_trace *trace, const char *groups, uint64_t
 int rp_record_clock(struct rp_record_trace *trace, const struct rp_clock_reading *reading);
 /* The machine was suspended for so long. 0; -ENOMEM. */
 int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns);
+
+/*
+ * Put an attribute of a process that the trace has. Key and value are UTF-8 of at most
+ * RP_RECORD_ATTRIBUTE_BYTES each.
+ * @published_ns: when the process published it; a later time replaces all earlier attributes.
+ * Return: 0; -ENOMEM.
+ */
+int rp_record_attribute(struct rp_record_trace *trace, const struct rp_machine_process *process,
+			uint64_t published_ns, const char *key, const char *value);
 
 /* Put the end of a process that the trace has. 0; -ENOMEM. */
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

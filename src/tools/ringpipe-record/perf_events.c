@@ -35,6 +35,8 @@ struct ring {
 	uint64_t seen;			/* up to here, records were there at the last look */
 	uint64_t tail;
 	uint64_t next_ns;		/* time of the record at `tail`; UINT64_MAX: none */
+	uint32_t processor;
+	struct rp_trace_context context;	/* of the sample at `tail`, if it is valid */
 };
 
 struct rp_perf {
@@ -156,7 +158,7 @@ static bool has_hardware(const struct rp_perf_options *options)
 }
 
 /* Map the ring of a processor's first event. A user without rights may lock little memory. */
-static int map_ring(struct rp_perf *perf, int fd)
+static int map_ring(struct rp_perf *perf, int fd, int processor)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -173,14 +175,15 @@ static int map_ring(struct rp_perf *perf, int fd)
 	}
 	perf->rings[perf->ring_count++] = (struct ring){
 		.fd = fd, .page = memory, .bytes = (const uint8_t *)memory + page_bytes,
-		.next_ns = UINT64_MAX,
+		.next_ns = UINT64_MAX, .processor = (uint32_t)processor,
 	};
 	perf->stats.memory_bytes += page_bytes + perf->ring_bytes;
 	return epoll_ctl(perf->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 /* All events of a processor write into one ring. */
-static int add_event(struct rp_perf *perf, int fd, struct ring *ring, const char **ret_call)
+static int add_event(struct rp_perf *perf, int fd, int processor, const struct ring *ring,
+		     const char **ret_call)
 {
 	int *grown = rp_array_reserve(perf->events, perf->event_count, &perf->event_capacity, 1,
 				      sizeof(*grown));
@@ -193,7 +196,7 @@ static int add_event(struct rp_perf *perf, int fd, struct ring *ring, const char
 	grown[perf->event_count++] = fd;
 	*ret_call = ring ? "ioctl(PERF_EVENT_IOC_SET_OUTPUT)" : "mmap";
 	if (!ring)
-		return map_ring(perf, fd);
+		return map_ring(perf, fd, processor);
 	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
 }
 
@@ -237,7 +240,7 @@ static int open_threads(struct rp_perf *perf, struct perf_event_attr *attr, int 
 			continue;
 		if (fd < 0)
 			return fd;
-		ret = add_event(perf, fd, *ring, ret_call);
+		ret = add_event(perf, fd, processor, *ring, ret_call);
 		if (ret == 0 && options->points)
 			ret = prepare_point(perf, point, fd, ret_call);
 		*ring = perf->ring_count ? &perf->rings[perf->ring_count - 1] : NULL;
@@ -331,6 +334,40 @@ void rp_perf_close(struct rp_perf *perf)
 	free(perf);
 }
 
+/* The output must be in the ring of the processor, in which the sample comes next. */
+static int open_output(struct rp_perf *perf, const struct ring *ring, rp_perf_output output,
+		       void *user)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT, .sample_type = PERF_SAMPLE_RAW,
+		.sample_period = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC,
+		.watermark = 1, .wakeup_watermark = (uint32_t)(perf->ring_bytes / 2),
+	};
+	const int fd = open_event(&attr, -1, (int)ring->processor);
+	const char *call;
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = add_event(perf, fd, (int)ring->processor, ring, &call);
+	return ret ? ret : output(user, ring->processor, fd);
+}
+
+int rp_perf_attach(struct rp_perf *perf, int program_fd, rp_perf_output output, void *user)
+{
+	const size_t sampler_count = perf->event_count;
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < perf->ring_count; i++)
+		ret = open_output(perf, &perf->rings[i], output, user);
+	for (size_t i = 0; ret == 0 && i < sampler_count; i++) {
+		if (ioctl(perf->events[i], PERF_EVENT_IOC_SET_BPF, program_fd) < 0)
+			ret = -errno;
+	}
+	return ret;
+}
+
 int rp_perf_enable(struct rp_perf *perf)
 {
 	for (size_t i = 0; i < perf->event_count; i++) {
@@ -373,10 +410,24 @@ static const struct perf_event_header *record_at_tail(struct rp_perf *perf, stru
 	return (const void *)perf->record;
 }
 
+static void advance(struct ring *ring, uint16_t size)
+{
+	ring->tail += size;
+	rp_store_release(&ring->page->data_tail, ring->tail);
+}
+
+/*
+ * The output of a BPF program belongs to the sample that follows it directly. If the kernel has
+ * lost that sample, a record of the loss or another output follows.
+ */
 static void find_next(struct rp_perf *perf, struct ring *ring)
 {
 	const struct perf_event_header *header = record_at_tail(perf, ring);
 
+	while (header && rp_perf_record_context(header, &ring->context)) {
+		advance(ring, header->size);
+		header = record_at_tail(perf, ring);
+	}
 	ring->next_ns = header ? rp_perf_record_time(header, &perf->parts) : UINT64_MAX;
 }
 
@@ -431,10 +482,12 @@ static int deliver(struct rp_perf *perf, struct ring *ring, rp_perf_callback cal
 			perf->stats.late++;
 		}
 		perf->delivered_ns = record.time_ns;
+		if (record.kind == RP_PERF_SAMPLE && ring->context.is_valid)
+			record.sample.context = &ring->context;
 		result = callback(user, &record);
 	}
-	ring->tail += header->size;
-	rp_store_release(&ring->page->data_tail, ring->tail);
+	ring->context.is_valid = 0;
+	advance(ring, header->size);
 	find_next(perf, ring);
 	return result;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../../bpf/waits.h"
 #include "unwind/unwind.h"
 
 enum rp_perf_kind {
@@ -51,6 +52,7 @@ struct rp_perf_record {
 			const struct rp_registers *registers;	/* in user mode; NULL: none */
 			const void *stack;		/* from the stack pointer up */
 			size_t stack_bytes;
+			const struct rp_trace_context *context;	/* NULL: the thread has none */
 			/* If rp_perf_options has points: */
 			uint32_t point;			/* its index there */
 			uint64_t address;		/* of a counter of page faults */
@@ -110,6 +112,17 @@ typedef int (*rp_perf_callback)(void *user, const struct rp_perf_record *record)
 int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_perf,
 		 const char **ret_call);
 void rp_perf_close(struct rp_perf *perf);
+
+/* Called with a descriptor for the output of BPF programs on that processor. 0; -errno. */
+typedef int (*rp_perf_output)(void *user, uint32_t processor, int fd);
+
+/*
+ * Run a BPF program for each sample. It may output a struct rp_trace_context, which then is a part
+ * of the sample.
+ * @program_fd: the descriptor of the program.
+ * Return: 0; -errno; what the function returned.
+ */
+int rp_perf_attach(struct rp_perf *perf, int program_fd, rp_perf_output output, void *user);
 
 /* 0; -errno of ioctl(2). */
 int rp_perf_enable(struct rp_perf *perf);

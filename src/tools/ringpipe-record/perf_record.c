@@ -29,6 +29,23 @@ static size_t trailer_bytes(const struct rp_perf_parts *parts)
 	return TRAILER_BYTES + (parts->has_ids ? ID_BYTES : 0);
 }
 
+/* Its sample type is PERF_SAMPLE_RAW alone, and no other sample is as short. */
+bool rp_perf_record_context(const struct perf_event_header *header,
+			    struct rp_trace_context *ret_context)
+{
+	const uint8_t *bytes = (const uint8_t *)header;
+	uint32_t size;
+
+	if (header->type != PERF_RECORD_SAMPLE ||
+	    header->size != sizeof(*header) + sizeof(size) + sizeof(*ret_context))
+		return false;
+	memcpy(&size, bytes + sizeof(*header), sizeof(size));
+	if (size != sizeof(*ret_context))
+		return false;
+	memcpy(ret_context, bytes + sizeof(*header) + sizeof(size), sizeof(*ret_context));
+	return true;
+}
+
 uint64_t rp_perf_record_time(const struct perf_event_header *header,
 			     const struct rp_perf_parts *parts)
 {

@@ -33,6 +33,10 @@ struct rp_perf_parts {
 	const struct rp_perf_point *points;
 };
 
+/* If the record is the output of a BPF program, get the ids in it. Return: whether it is. */
+bool rp_perf_record_context(const struct perf_event_header *header,
+			    struct rp_trace_context *ret_context);
+
 /* The time of a record; 0: the record is too short. */
 uint64_t rp_perf_record_time(const struct perf_event_header *header,
 			     const struct rp_perf_parts *parts);

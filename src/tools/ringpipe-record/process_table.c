@@ -371,6 +371,11 @@ bool rp_process_table_wants(const struct rp_process_table *table,
 	return process->matches < 0 ? process->was_wanted : process->matches;
 }
 
+struct rp_machine_process *rp_process_table_process(const struct rp_process_table *table, pid_t pid)
+{
+	return find_process(table, pid);
+}
+
 bool rp_process_table_has(const struct rp_process_table *table, pid_t pid)
 {
 	return find_process(table, pid);

@@ -17,6 +17,15 @@
 #include "tools/client/container.h"
 #include "tools/client/proc.h"
 
+/* The recorder's knowledge of what a process publishes; for recorder_contexts.c only. */
+struct rp_published_state {
+	bool has_place;			/* of its threads' trace ids */
+	uint32_t place_tries;
+	size_t mappings;		/* of the process at the last try */
+	uint64_t published_ns;		/* of its attributes in the trace; 0: none */
+	uint64_t look_ns, look_interval_ns;	/* when to look for attributes again */
+};
+
 struct rp_machine_process {
 	pid_t pid;
 	pid_t inner_pid;		/* in its innermost pid namespace */
@@ -25,6 +34,7 @@ struct rp_machine_process {
 	char *name;
 	char *command_line;		/* or NULL; of a process that ended early, it is unknown */
 	struct rp_address_space space;
+	struct rp_published_state published;
 	uint64_t since_ns;		/* when it became known; older records are ignored */
 	uint32_t threads;		/* that have not ended */
 	bool existed;			/* before the recording */
@@ -107,6 +117,10 @@ struct rp_machine_thread *rp_process_table_thread(struct rp_process_table *table
  */
 bool rp_process_table_wants(const struct rp_process_table *table,
 			    struct rp_machine_process *process);
+
+/* Return: the process, or NULL if the table does not have it. */
+struct rp_machine_process *rp_process_table_process(const struct rp_process_table *table,
+						    pid_t pid);
 
 /* Whether the table has the process. */
 bool rp_process_table_has(const struct rp_process_table *table, pid_t pid);

@@ -294,12 +294,13 @@ static int start_waits(struct rp_recorder *recorder)
 	};
 	int ret;
 
-	if (options.without_waits && !options.groups)
-		return 0;
 	recorder->groups = options.groups;
 	ret = rp_waits_start(&options, queue_wait, recorder, &recorder->waits);
+	rp_recorder_attach_contexts(recorder);
 	if (ret == 0 || ret == -ENOMEM)
 		return ret;
+	if (options.without_waits && !options.groups)
+		return 0;
 	recorder->groups = 0;
 	return start_without_bpf(recorder, &options, ret);
 }
@@ -390,6 +391,7 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 		.processor = record->processor,
 		.thread = rp_process_table_thread(recorder->processes, record->process,
 						  record->thread),
+		.context = record->sample.context,
 	};
 	uint32_t count;
 
@@ -415,6 +417,17 @@ static bool has_hits(const struct rp_recorder *recorder, uint32_t process)
 	return false;
 }
 
+/* exec(2) replaces the mappings, which the names in earlier stacks need. 0; -ENOMEM. */
+static int leave_program(struct rp_recorder *recorder, pid_t pid)
+{
+	struct rp_machine_process *process = rp_process_table_process(recorder->processes, pid);
+
+	if (process)
+		rp_recorder_forget_contexts(recorder, process);
+	return has_hits(recorder, (uint32_t)pid) ?
+	       rp_functions_resolve(recorder->functions, recorder->trace) : 0;
+}
+
 static int take_record(void *user, const struct rp_perf_record *record)
 {
 	struct rp_recorder *recorder = user;
@@ -425,15 +438,15 @@ static int take_record(void *user, const struct rp_perf_record *record)
 		return ret;
 	if (record->kind == RP_PERF_SAMPLE)
 		return take_sample(recorder, record);
-	/* exec(2) replaces the mappings, which the names in earlier stacks need. */
-	if (record->kind == RP_PERF_NAME && record->name.is_exec &&
-	    has_hits(recorder, (uint32_t)record->process))
-		ret = rp_functions_resolve(recorder->functions, recorder->trace);
+	if (record->kind == RP_PERF_NAME && record->name.is_exec)
+		ret = leave_program(recorder, record->process);
 	if (ret < 0)
 		return ret;
 	ret = rp_process_table_follow(recorder->processes, record, &ended);
-	if (ret == 0 && ended)
+	if (ret == 0 && ended) {
+		rp_recorder_forget_contexts(recorder, ended);
 		ret = rp_record_process_end(recorder->trace, ended, record->time_ns);
+	}
 	return ret;
 }
 
@@ -525,6 +538,8 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 	if (ret == 0 && rp_machine_time_ns() - recorder->named_ns > NAMES_NS)
 		ret = name_functions(recorder);
 	if (ret == 0)
+		ret = rp_recorder_read_contexts(recorder, false);
+	if (ret == 0)
 		ret = put_losses(recorder, &lost);
 	if (ret == 0)
 		ret = follow_clocks(recorder, false);
@@ -545,6 +560,8 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 		rp_points_stop(recorder->tracepoints);
 	(void)rp_perf_limit(recorder->perf);
 	ret = drain(recorder, UINT64_MAX, UINT64_MAX);
+	if (ret == 0)
+		ret = rp_recorder_read_contexts(recorder, true);
 	if (ret == 0)
 		ret = name_functions(recorder);
 	if (ret == 0)

@@ -38,6 +38,18 @@ struct rp_recorder {
 	uint64_t frames[RP_RECORDER_FRAMES_MAX];
 };
 
+/* Let the BPF programs read the trace ids of sampled threads. Prints why they cannot. */
+void rp_recorder_attach_contexts(struct rp_recorder *recorder);
+
+/*
+ * Find what processes have published since the last call, and put their attributes into the trace.
+ * @is_last: look at all processes of the trace. Return: 0; -ENOMEM.
+ */
+int rp_recorder_read_contexts(struct rp_recorder *recorder, bool is_last);
+
+/* The process has ended, or executes another program. */
+void rp_recorder_forget_contexts(struct rp_recorder *recorder, struct rp_machine_process *process);
+
 /* Put the records of BPF programs before `limit_ns` into the trace. 0; -ENOMEM. */
 int rp_recorder_take_waits(struct rp_recorder *recorder, uint64_t limit_ns);
 

@@ -107,6 +107,31 @@ void rp_waits_reject(struct rp_waits *waits, const struct rp_wait_record *record
 	reject(waits->bpf, record->process, record->life);
 }
 
+int rp_waits_sample_program(const struct rp_waits *waits)
+{
+	return bpf_program__fd(waits->bpf->progs.sample_context);
+}
+
+int rp_waits_set_output(void *user, uint32_t processor, int fd)
+{
+	const struct rp_waits *waits = user;
+
+	return bpf_map_update_elem(bpf_map__fd(waits->bpf->maps.sample_contexts), &processor, &fd,
+				   BPF_ANY) < 0 ? -errno : 0;
+}
+
+/* A full map means that further processes have no ids. */
+void rp_waits_set_context_place(struct rp_waits *waits, pid_t process,
+				const struct rp_context_place *place)
+{
+	const int map = bpf_map__fd(waits->bpf->maps.context_places);
+
+	if (place)
+		(void)bpf_map_update_elem(map, &process, place, BPF_ANY);
+	else
+		(void)bpf_map_delete_elem(map, &process);
+}
+
 /* Run an iterator over all threads. Return: a descriptor of its output; -errno. */
 static int open_iterator(const struct bpf_program *program)
 {
@@ -221,6 +246,7 @@ static int attach(struct rp_waits *waits, const struct rp_waits_options *options
 	bpf_program__set_autoattach(waits->bpf->progs.prepare, false);
 	bpf_program__set_autoattach(waits->bpf->progs.list, false);
 	bpf_program__set_autoattach(waits->bpf->progs.sched_process_fork, false);
+	bpf_program__set_autoattach(waits->bpf->progs.sample_context, false);
 	bpf_program__set_autoattach(waits->bpf->progs.fault_minor, false);
 	bpf_program__set_autoattach(waits->bpf->progs.fault_major, false);
 	if (options->groups & RP_WAITS_FAULTS)

@@ -66,6 +66,15 @@ int rp_waits_drain(struct rp_waits *waits);
  */
 void rp_waits_reject(struct rp_waits *waits, const struct rp_wait_record *record);
 
+/* Return: the descriptor of the program that rp_perf_attach() runs for each sample. */
+int rp_waits_sample_program(const struct rp_waits *waits);
+/* Let that program output into the descriptor. `user`: the struct rp_waits. 0; -errno. */
+int rp_waits_set_output(void *user, uint32_t processor, int fd);
+
+/* Set where the threads of a process have the pointer to their ids; NULL: nowhere. */
+void rp_waits_set_context_place(struct rp_waits *waits, pid_t process,
+				const struct rp_context_place *place);
+
 /* Detach the programs. Records in the ring remain. */
 void rp_waits_stop(struct rp_waits *waits);
 

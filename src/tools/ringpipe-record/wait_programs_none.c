@@ -37,6 +37,28 @@ void rp_waits_reject(struct rp_waits *waits, const struct rp_wait_record *record
 	(void)record;
 }
 
+int rp_waits_sample_program(const struct rp_waits *waits)
+{
+	(void)waits;
+	return -1;
+}
+
+int rp_waits_set_output(void *user, uint32_t processor, int fd)
+{
+	(void)user;
+	(void)processor;
+	(void)fd;
+	return -EOPNOTSUPP;
+}
+
+void rp_waits_set_context_place(struct rp_waits *waits, pid_t process,
+				const struct rp_context_place *place)
+{
+	(void)waits;
+	(void)process;
+	(void)place;
+}
+
 void rp_waits_stop(struct rp_waits *waits)
 {
 	(void)waits;

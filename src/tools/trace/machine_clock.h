@@ -16,6 +16,7 @@
 #define RP_MACHINE_EVENT_CLOCK "ClockReading"
 #define RP_MACHINE_EVENT_GROUPS "Groups"
 #define RP_MACHINE_EVENT_LOSS "Loss"
+#define RP_MACHINE_EVENT_ATTRIBUTE "ProcessAttribute"
 
 /* The clocks at one moment. */
 struct rp_clock_reading {

@@ -95,6 +95,11 @@ static const struct rp_field groups_fields[] = {
 	STRING("groups"), { "threshold_ns", .type = RP_TYPE_U64 },
 };
 
+static const struct rp_field attribute_fields[] = {
+	{ "published_ns", .type = RP_TYPE_U64 },
+	STRING("key"), STRING("value"),
+};
+
 #define MACHINE(name_, id_, fields_) { \
 	.provider = RP_MACHINE_PROVIDER, .name = name_, .id = id_, \
 	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
@@ -126,4 +131,5 @@ const struct rp_definition rp_machine_definitions[RP_MACHINE_EVENT_COUNT] = {
 	[RP_MACHINE_SUSPEND] = MACHINE("Suspend", 10, suspend_fields),
 	[RP_MACHINE_INTERRUPT] = MACHINE("Interrupt", 11, interrupt_fields),
 	[RP_MACHINE_GROUPS] = MACHINE(RP_MACHINE_EVENT_GROUPS, 12, groups_fields),
+	[RP_MACHINE_ATTRIBUTE] = MACHINE(RP_MACHINE_EVENT_ATTRIBUTE, 13, attribute_fields),
 };
