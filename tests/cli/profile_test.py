@@ -144,6 +144,24 @@ class Samples(Profile):
                   self.report(machine.trace.bytes, "cpu")[0]]
         self.assertEqual(shares, sorted(shares, reverse=True))
 
+    def test_an_expression_selects_samples_and_waits(self):
+        machine = program()
+        for thread, stack in ((7, "a"), (8, "b"), (8, "bc"), (9, "c")):
+            machine.sample(7, thread, stack_of(stack))
+            machine.wait(7, thread, 1000 * thread, stack_of(stack), runnable=thread)
+        rows = self.functions(machine.end(), "cpu", "--where", "thread == 8")
+        self.assertEqual({name: row["exclusive_samples"] for name, row in rows.items()},
+                         {"b": 2, "c": 0})
+        rows = self.functions(machine.trace.bytes, "offcpu", "--where", "thread == 8")
+        self.assertEqual({name: (row["exclusive_ns"], row["runnable_ns"])
+                          for name, row in rows.items()}, {"b": (16000, 16), "c": (0, 0)})
+        path = self.write("t.nettrace", machine.trace.bytes)
+        for what in "cpu", "offcpu":
+            err = self.run_tool("report", path, what, "--where", "thread == 1", status=1)[1]
+            self.assertIn("no such event", err)
+        err = self.run_tool("report", path, "waits", "--where", "thread == 8", status=2)[1]
+        self.assertIn("--where cannot be used with waits", err)
+
     def test_a_recursive_function_counts_once_in_each_stack(self):
         machine = program()
         machine.sample(7, 7, stack_of("b" * 300 + "a"))

@@ -265,6 +265,12 @@ bool rp_profile_is_sample(const struct rp_profile *profile, const struct rp_read
 		rp_profile_is_running(event));
 }
 
+static bool is_wanted(const struct rp_profile *profile, const struct rp_reader_event *event,
+		      uint64_t process)
+{
+	return !profile->where || rp_expression_matches(profile->where, event, process);
+}
+
 static int take_sample(struct rp_profile *profile, const struct rp_reader_event *event,
 		       uint64_t process, void *data)
 {
@@ -272,7 +278,7 @@ static int take_sample(struct rp_profile *profile, const struct rp_reader_event 
 	uint32_t group;
 
 	(void)data;
-	if (!rp_profile_is_sample(profile, event))
+	if (!rp_profile_is_sample(profile, event) || !is_wanted(profile, event, process))
 		return 0;
 	return rp_profile_add(profile, event, process, &weight, &group, NULL);
 }
@@ -302,7 +308,7 @@ static int take_wait(struct rp_profile *profile, const struct rp_reader_event *e
 		weight.runnable_ns = rp_profile_number(event, "runnable_ns");
 		rp_call_tree_add_to(&profile->tree, last->group, last->node, &weight);
 	}
-	if (kind != RP_PROFILE_SWITCH)
+	if (kind != RP_PROFILE_SWITCH || !is_wanted(profile, event, process))
 		return 0;
 	weight.count = 1;
 	weight.time_ns = rp_system_take_number(&payload);

@@ -16,6 +16,7 @@
 
 #include "tools/analysis/call_tree.h"
 #include "tools/trace/time_range.h"
+#include "tools/trace/event_expression.h"
 #include "tools/trace/trace_symbols.h"
 
 /* The groups of a profile's call tree. A group without a thread or process has 0 for it. */
@@ -60,6 +61,8 @@ struct rp_profile {
 	struct rp_profile_slot cache[RP_PROFILE_CACHE];
 	bool shares_symbols;		/* they belong to another profile */
 	struct rp_time_range range;
+	/* The caller's: only samples and waits whose event fulfils it count; NULL: all. */
+	struct rp_expression *where;
 	int64_t first_ns, last_ns;	/* its earliest and latest event in the first reading */
 };
 

@@ -380,7 +380,7 @@ static int read_and_print(struct profile_view *view)
 {
 	struct rp_profile *profile = &view->profile;
 	struct rp_reader *reader = view->report->reader;
-	const char *lack = view->is_time ?
+	const char *lack = profile->where ? "no such event with a stack" : view->is_time ?
 			   "no waits; `ringpipe record --kernel sched` records them" :
 			   "no samples; `ringpipe record`, or `ringpipe collect` with the provider "
 			   "Microsoft-DotNETCore-SampleProfiler, records them";
@@ -417,6 +417,7 @@ static int run(const struct rp_report *report, bool is_time)
 	if (status != RP_EXIT_OK)
 		return status;
 	view.profile.has_kernel = !is_time;
+	view.profile.where = report->where;
 	status = read_and_print(&view);
 	rp_profile_fini(&view.profile);
 	return status;
