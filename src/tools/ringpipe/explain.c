@@ -14,6 +14,7 @@
 
 #include "tools/analysis/explanation.h"
 #include "tools/analysis/explain_print.h"
+#include "tools/analysis/labelled_runs.h"
 #include "tools/analysis/slowest_spans.h"
 #include "tools/analysis/trace_spans.h"
 #include "tools/cli/tool.h"
@@ -26,6 +27,8 @@ struct explain_view {
 	struct rp_symbols symbols;
 	struct rp_trace_spans spans;
 	struct rp_slowest_spans slowest;
+	struct rp_slowest_spans labelled;	/* with --id: runs of samples and waits */
+	struct rp_labelled_runs runs;
 	struct rp_time_range range;	/* in which the spans start */
 	struct rp_trace_index *index;	/* NULL: the trace cannot have one */
 	struct rp_recorded_kinds kinds;
@@ -62,6 +65,24 @@ static int take_span(const struct rp_trace_span *span, void *data)
 	return 0;
 }
 
+static bool is_zero(const uint8_t bytes[16])
+{
+	static const uint8_t none[16];
+
+	return memcmp(bytes, none, sizeof(none)) == 0;
+}
+
+static int take_for_runs(struct explain_view *view, const struct rp_reader_event *event)
+{
+	const char *id = view->options->id;
+
+	if (!id || !rp_labelled_runs_have_name(view->options->span))
+		return 0;
+	return rp_labelled_runs_take(&view->runs, event,
+		(!is_zero(event->trace_id) && is_id(event->trace_id, id)) ||
+		(!is_zero(event->activity.bytes) && is_id(event->activity.bytes, id)));
+}
+
 static int take_for_spans(const struct rp_reader *reader, const struct rp_reader_event *event,
 			  void *data)
 {
@@ -69,8 +90,21 @@ static int take_for_spans(const struct rp_reader *reader, const struct rp_reader
 	int ret = rp_recorded_kinds_take(&view->kinds, event);
 
 	if (ret == 0)
+		ret = take_for_runs(view, event);
+	if (ret == 0)
 		ret = rp_trace_spans_take(&view->spans, event);
 	return ret ? ret : rp_trace_spans_are_complete(&view->spans, reader);
+}
+
+/* Without spans that have the id, explain the runs of samples and waits that have it. */
+static void use_runs(struct explain_view *view)
+{
+	const struct rp_slowest_spans none = view->slowest;
+
+	if (view->slowest.count)
+		return;
+	view->slowest = view->labelled;
+	view->labelled = none;
 }
 
 static int find_spans(struct explain_view *view, const char *path)
@@ -84,13 +118,18 @@ static int find_spans(struct explain_view *view, const char *path)
 	};
 	int ret = rp_slowest_spans_init(&view->slowest, max);
 
+	if (ret == 0)
+		ret = rp_slowest_spans_init(&view->labelled, max);
 	if (ret < 0)
 		return ret;
+	view->runs = (struct rp_labelled_runs){ .runs = &view->labelled, .range = &view->range };
 	view->spans = (struct rp_trace_spans){
 		.visit = take_span, .data = view, .range = &view->range,
 	};
 	reading.query.has_tail = true;
 	ret = rp_explanation_read(&reading, &view->explanation.pointer_bytes);
+	rp_labelled_runs_end(&view->runs);
+	use_runs(view);
 	rp_slowest_spans_sort(&view->slowest);
 	return ret;
 }
@@ -174,6 +213,8 @@ int rp_command_explain(const struct rp_tool_options *options)
 	rp_recorded_kinds_fini(&view.kinds);
 	rp_trace_index_close(view.index);
 	rp_slowest_spans_fini(&view.slowest);
+	rp_slowest_spans_fini(&view.labelled);
+	rp_labelled_runs_fini(&view.runs);
 	rp_trace_spans_fini(&view.spans);
 	rp_symbols_fini(&view.symbols);
 	return status;
