@@ -20,6 +20,7 @@
 #include "tools/formats/otlp_values.h"
 #include "tools/formats/shown_event.h"
 #include "tools/formats/span_tracks.h"
+#include "tools/trace/attribute_table.h"
 
 #define LINE_SPANS 256u
 /* All open spans keep this much; further attributes and events are counted only. */
@@ -54,6 +55,8 @@ struct otlp {
 	unsigned int line_spans;
 	size_t kept_bytes;
 	uint64_t omitted;		/* events outside of spans */
+	struct rp_attribute_table attributes;
+	bool has_attributes;		/* of the whole trace */
 	uint64_t ids_seen[IDS_SEEN];	/* span ids of the trace, at the place that each gives */
 };
 
@@ -175,31 +178,49 @@ static void put_time(const struct otlp *otlp, struct rp_format_out *out, const c
 	rp_out_char(out, '"');
 }
 
+/*
+ * Write the attributes of a process: those that it published, then others. Keys are unique, and the
+ * pairs of the trace are not about a process.
+ */
+static void put_resource(struct otlp *otlp, const struct rp_process_track *process, size_t begin)
+{
+	const struct rp_attribute_table *table = &otlp->attributes;
+	const struct rp_attribute_process *own = rp_attribute_table_find(table, process->process);
+	struct rp_format_out *text = &otlp->text;
+	const char *key, *value;
+
+	if (!rp_attribute_table_value(table, process->process, "service.name"))
+		rp_otlp_text(text, begin, "service.name",
+			     process->name ? process->name : "unknown_service");
+	rp_otlp_i64(text, begin, "process.pid", (int64_t)process->process);
+	if (table->host && !rp_attribute_table_value(table, process->process, "host.name"))
+		rp_otlp_text(text, begin, "host.name", table->host);
+	for (size_t i = 0; own && i < own->count; i++) {
+		if (strcmp(own->rows[i].key, "process.pid") != 0)
+			rp_otlp_text(text, begin, own->rows[i].key, own->rows[i].value);
+	}
+	for (uint32_t i = 0;
+	     rp_reader_get_key_value(otlp->source->reader, i, &key, &value) == 0; i++) {
+		if (strcmp(key, "service.name") != 0 && strcmp(key, "process.pid") != 0 &&
+		    (strcmp(key, "host.name") != 0 || !table->host) &&
+		    !rp_attribute_table_value(table, process->process, key))
+			rp_otlp_text(text, begin, key, value);
+	}
+}
+
 static int open_line(struct otlp *otlp, const struct rp_thread_track *track,
 		     const struct rp_span_name *name)
 {
-	const struct rp_process_track *process = track->owner;
 	struct rp_format_out *text = &otlp->text;
-	const char *key, *value;
-	size_t begin;
 
 	text->used = 0;
 	rp_out_text(text, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[");
-	begin = text->used;
-	rp_otlp_text(text, begin, "service.name", process->name ? process->name :
-		     "unknown_service");
-	rp_otlp_i64(text, begin, "process.pid", (int64_t)process->process);
-	/* Keys are unique, and the pairs of the trace are not about a process. */
-	for (uint32_t i = 0;
-	     rp_reader_get_key_value(otlp->source->reader, i, &key, &value) == 0; i++) {
-		if (strcmp(key, "service.name") != 0 && strcmp(key, "process.pid") != 0)
-			rp_otlp_text(text, begin, key, value);
-	}
+	put_resource(otlp, track->owner, text->used);
 	rp_out_text(text, "]},\"scopeSpans\":[{\"scope\":{\"name\":");
 	rp_json_out_text(text, name->provider);
 	rp_out_text(text, "},\"spans\":[");
 	rp_out_append(otlp->out, text);
-	otlp->process = process;
+	otlp->process = track->owner;
 	otlp->scope = name;
 	otlp->line_spans = 0;
 	return text->error;
@@ -392,6 +413,24 @@ static const struct rp_track_calls calls = {
 	.release = release_span, .instant = put_instant,
 };
 
+static void close_otlp(void *state)
+{
+	struct otlp *otlp = state;
+
+	rp_span_tracks_fini(&otlp->tracks);
+	rp_attribute_table_fini(&otlp->attributes);
+	rp_out_fini(&otlp->text);
+	free(otlp);
+}
+
+/* Later events of the trace may have attributes, so a file is read for them before. */
+static int read_attributes(struct otlp *otlp)
+{
+	otlp->has_attributes = otlp->source->file && otlp->source->info.version > 4;
+	return otlp->has_attributes ?
+	       rp_attribute_table_read(&otlp->attributes, otlp->source->file) : 0;
+}
+
 static int open_otlp(const struct rp_format_source *source, struct rp_format_out *out,
 		     void **ret_state)
 {
@@ -402,6 +441,10 @@ static int open_otlp(const struct rp_format_source *source, struct rp_format_out
 	otlp->source = source;
 	otlp->out = out;
 	rp_span_tracks_init(&otlp->tracks, &calls, otlp);
+	if (read_attributes(otlp) < 0) {
+		close_otlp(otlp);
+		return -ENOMEM;
+	}
 	*ret_state = otlp;
 	return 0;
 }
@@ -409,8 +452,11 @@ static int open_otlp(const struct rp_format_source *source, struct rp_format_out
 static int take_event(void *state, const struct rp_reader_event *event)
 {
 	struct otlp *otlp = state;
+	int ret = otlp->has_attributes ? 0 : rp_attribute_table_take(&otlp->attributes, event);
 
-	return rp_span_tracks_take(&otlp->tracks, event);
+	if (ret > 0)
+		close_line(otlp);
+	return ret < 0 ? ret : rp_span_tracks_take(&otlp->tracks, event);
 }
 
 static int end_otlp(void *state)
@@ -424,15 +470,6 @@ static int end_otlp(void *state)
 		rp_tool_say(stderr, "convert: OTLP has no place for %s events outside of spans",
 			    rp_text_count(otlp->omitted, count));
 	return ret;
-}
-
-static void close_otlp(void *state)
-{
-	struct otlp *otlp = state;
-
-	rp_span_tracks_fini(&otlp->tracks);
-	rp_out_fini(&otlp->text);
-	free(otlp);
 }
 
 const struct rp_format_writer rp_format_otlp = {

@@ -134,22 +134,40 @@ static void put_profile(struct otlp_profiles *profiles, const struct rp_call_gro
 	rp_proto_end(message, profile);
 }
 
+/* Write the attributes of a process: those that it published, then others. Keys are unique. */
+static void put_resource(struct otlp_profiles *profiles, uint64_t process)
+{
+	const struct rp_attribute_table *table = &profiles->samples->attributes;
+	const struct rp_attribute_process *own = rp_attribute_table_find(table, process);
+	const char *name = rp_symbols_process(&profiles->samples->profile.symbols, process,
+					      INT64_MAX);
+	struct rp_format_out *message = &profiles->message;
+
+	if (!rp_attribute_table_value(table, process, "service.name"))
+		put_attribute(message, RESOURCE_ATTRIBUTES, "service.name",
+			      name ? name : "unknown_service", 0);
+	put_attribute(message, RESOURCE_ATTRIBUTES, "process.pid", NULL, process);
+	if (table->host && !rp_attribute_table_value(table, process, "host.name"))
+		put_attribute(message, RESOURCE_ATTRIBUTES, "host.name", table->host, 0);
+	for (size_t i = 0; own && i < own->count; i++) {
+		if (strcmp(own->rows[i].key, "process.pid") != 0)
+			put_attribute(message, RESOURCE_ATTRIBUTES, own->rows[i].key,
+				      own->rows[i].value, 0);
+	}
+}
+
 /* Write the profile of the process of the first of the groups. Return: how many groups it has. */
 static size_t put_process(struct otlp_profiles *profiles,
 			  const struct rp_call_group *const *groups, size_t left)
 {
 	const uint64_t process = groups[0]->process;
 	struct rp_format_out *message = &profiles->message;
-	const char *name = rp_symbols_process(&profiles->samples->profile.symbols, process,
-					      INT64_MAX);
 	const size_t all = rp_proto_begin(message, DATA_RESOURCE_PROFILES);
 	size_t part = rp_proto_begin(message, RESOURCE_PROFILES_RESOURCE), scope, count = 1;
 
 	while (count < left && groups[count]->process == process)
 		count++;
-	put_attribute(message, RESOURCE_ATTRIBUTES, "service.name",
-		      name ? name : "unknown_service", 0);
-	put_attribute(message, RESOURCE_ATTRIBUTES, "process.pid", NULL, process);
+	put_resource(profiles, process);
 	rp_proto_end(message, part);
 	part = rp_proto_begin(message, RESOURCE_PROFILES_SCOPE_PROFILES);
 	scope = rp_proto_begin(message, SCOPE_PROFILES_SCOPE);

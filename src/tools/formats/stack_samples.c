@@ -14,6 +14,7 @@ void rp_stack_samples_close(void *state)
 	struct rp_stack_samples *samples = state;
 
 	rp_profile_fini(&samples->profile);
+	rp_attribute_table_fini(&samples->attributes);
 	free(samples->rows);
 	free(samples);
 }
@@ -46,6 +47,8 @@ int rp_stack_samples_event(void *state, const struct rp_reader_event *event)
 	uint64_t process;
 	int ret = rp_profile_process(&samples->profile, event, &process);
 
+	if (ret == 0 && rp_attribute_table_take(&samples->attributes, event) < 0)
+		ret = -ENOMEM;
 	if (ret || !rp_profile_is_sample(&samples->profile, event))
 		return ret;
 	ret = rp_profile_add(&samples->profile, event, process, &weight, &row.group, &row.node);

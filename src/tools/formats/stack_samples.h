@@ -8,6 +8,7 @@
 
 #include "tools/analysis/profile.h"
 #include "tools/formats/format_writer.h"
+#include "tools/trace/attribute_table.h"
 
 /* The order of the first samples is kept; the call tree has all of them. */
 #define RP_STACK_SAMPLES_MAX (8u << 20)
@@ -21,6 +22,7 @@ struct rp_stack_samples {
 	struct rp_format_out *out;
 	struct rp_reader_info info;
 	struct rp_profile profile;
+	struct rp_attribute_table attributes;
 	struct rp_stack_sample *rows;
 	size_t count, capacity;
 };
