@@ -5,6 +5,10 @@
  * The first field of every event is its serial number: 0, 1, 2, … among the events of that kind,
  * drawn with or without a session. Gaps in a trace therefore show lost events. Counters also count
  * all the time, at a low cost.
+ *
+ * Fields that OpenTelemetry's semantic conventions define have their names, with '_' for each dot,
+ * which C does not allow: http_request_method is the attribute http.request.method of the span that
+ * `ringpipe convert --to otlp` writes.
  */
 #ifndef SHOP_EVENTS_H
 #define SHOP_EVENTS_H
@@ -20,11 +24,12 @@
 
 RP_PROVIDER(shop_http, "Shop-Http");
 RP_EVENT_EX(shop_http, request_start, (RP_ID(1), RP_KEYWORDS(SHOP_KW_REQUESTS),
-	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{1} {2}")), RP_U64(serial), RP_STRING(method),
-	    RP_STRING(path));
+	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{1} {2}")), RP_U64(serial),
+	    RP_STRING(http_request_method), RP_STRING(url_path));
 RP_EVENT_EX(shop_http, request_stop, (RP_ID(2), RP_KEYWORDS(SHOP_KW_REQUESTS),
 	    RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{1} {2}: {3}, {4} bytes in {5} ns")),
-	    RP_U64(serial), RP_STRING(method), RP_STRING(path), RP_U16(status), RP_U64(bytes),
+	    RP_U64(serial), RP_STRING(http_request_method), RP_STRING(url_path),
+	    RP_U16(http_response_status_code), RP_U64(http_response_body_size),
 	    RP_U64(duration_ns));
 RP_COUNTER(shop_http, requests, "requests", "Requests served");
 RP_HISTOGRAM(shop_http, request_time, "ms", "Time to serve a request");
@@ -40,10 +45,10 @@ RP_COUNTER(shop_orders, orders, "orders", "Orders by what became of them");
 
 RP_PROVIDER(shop_storage, "Shop-Storage");
 RP_EVENT(shop_storage, query, 1, RP_LEVEL_VERBOSE, SHOP_KW_QUERIES, RP_U64(serial),
-	 RP_STRING(statement), RP_U32(rows), RP_U64(duration_ns));
+	 RP_STRING(db_query_text), RP_U32(db_response_returned_rows), RP_U64(duration_ns));
 RP_EVENT(shop_storage, commit, 2, RP_LEVEL_INFORMATIONAL, SHOP_KW_COMMITS, RP_U64(serial),
 	 RP_U64(duration_ns));
 RP_EVENT(shop_storage, failed, 3, RP_LEVEL_ERROR, SHOP_KW_FAILURES, RP_U64(serial),
-	 RP_STRING(statement), RP_I32(code), RP_STRING(message));
+	 RP_STRING(db_query_text), RP_I32(code), RP_STRING(message));
 
 #endif

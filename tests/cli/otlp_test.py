@@ -142,6 +142,41 @@ class Otlp(ToolTest):
                           span.attributes["stop.label.user"]), (3, 4, "ada"))
         self.assertTrue(span.attributes["stop.ringpipe.truncated"])
 
+    def test_fields_with_names_of_the_conventions_get_their_dots(self):
+        trace = self.traced()
+        fields = [("http_request_method", v6.U8), ("http_response_status_code", v6.U16),
+                  ("url_path", v6.U8), ("url.path", v6.U8), ("http_other", v6.U8)]
+        trace.define(5, "Shop", "callStart", 5, fields).define(6, "Shop", "callStop", 6, fields)
+        payload = struct.pack("<BHBBB", 1, 503, 3, 4, 5)
+        trace.events({"id": 5, "thread": 1, "payload": payload},
+                     {"id": 6, "thread": 1, "payload": payload, "ns": 5})
+        span, = self.convert(trace.end())
+        for key, value in (("http.request.method", 1), ("http.response.status_code", 503),
+                           ("url_path", 3), ("url.path", 4), ("http_other", 5)):
+            self.assertEqual(span.attributes[key], value, key)
+            self.assertEqual(span.attributes["stop." + key], value, key)
+        self.assertTrue(span.is_error)
+
+    def test_the_resource_has_what_the_process_published_last_and_the_host(self):
+        published = [("published_ns", v6.U64), ("key", v6.STRING16), ("value", v6.STRING16)]
+        utf16z = nettrace.utf16z
+
+        def attribute(time, key, value, ns):
+            return {"id": 8, "thread": 1, "ns": ns,
+                    "payload": struct.pack("<Q", time) + utf16z(key) + utf16z(value)}
+        trace = self.traced().define(8, "Ringpipe-Machine", "ProcessAttribute", 13, published)
+        trace.define(9, "Ringpipe-Machine", "Machine", 8, [("host", v6.STRING16),
+                                                           ("boot_id", v6.STRING16)])
+        trace.events({"id": 1, "thread": 1}, {"id": 2, "thread": 1, "ns": 1},
+                     {"id": 9, "thread": 1, "ns": 2, "payload": utf16z("one") + utf16z("boot")},
+                     attribute(1, "service.name", "old", 3), attribute(1, "gone", "x", 4),
+                     attribute(2, "service.name", HOSTILE, 5), attribute(2, "process.pid", "9", 6),
+                     attribute(2, "region", "us", 7))
+        span, = self.convert(trace.end())
+        self.assertEqual(span.resource, {"service.name": HOSTILE, "process.pid": 70,
+                                         "host.name": "one", "region": "us",
+                                         "ProcessId": "70"})
+
     def test_numbers_that_json_lacks_are_strings(self):
         trace = self.traced().define(5, "Shop", "oddStart", 5, [("a", v6.F64), ("b", v6.F64)])
         trace.events({"id": 5, "thread": 1, "payload": struct.pack("<dd", float("nan"),

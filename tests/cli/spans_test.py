@@ -110,6 +110,16 @@ class Spans(ToolTest):
         row, = self.spans(trace)
         self.assertEqual((row["count"], row["errors"]), (3, 2))
 
+    def test_a_status_with_the_name_of_the_conventions_is_an_error_from_500_on(self):
+        trace = self.trace()
+        trace.define(7, "Shop", "callStart", 7, [])
+        trace.define(8, "Shop", "callStop", 8, [("http_response_status_code", nettrace.U32)])
+        for number, status in enumerate((200, 499, 500, 503)):
+            self.event(trace, 7, 10 * number, number + 1)
+            self.event(trace, 8, 10 * number + 1, number + 1, payload=struct.pack("<I", status))
+        row, = self.spans(trace)
+        self.assertEqual((row["span"], row["count"], row["errors"]), ("call", 4, 2))
+
     def test_spans_that_never_end_or_never_began_are_counted(self):
         trace = self.trace()
         for number in range(1, 11):

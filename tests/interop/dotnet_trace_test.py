@@ -60,9 +60,9 @@ class DotnetTrace(clients.Scratch):
             if (row["provider"], row["id"]) == ("Shop-Http", 1):
                 self.assertIsNotNone(row["activity"])
                 self.assertNotIn(row["activity"], paths)
-                paths[row["activity"]] = row["fields"]["path"]
+                paths[row["activity"]] = row["fields"]["url_path"]
             elif (row["provider"], row["id"]) == ("Shop-Http", 2):
-                self.assertEqual(row["fields"]["path"], paths[row["activity"]])
+                self.assertEqual(row["fields"]["url_path"], paths[row["activity"]])
             elif row["provider"] == "Shop-Orders":
                 self.assertIn(paths[row["activity"]], ("/buy", "/order"))
                 inside += 1

@@ -303,6 +303,14 @@ static bool is_level_of_errors(const struct rp_reader_event *event)
 	return event->level == RP_LEVEL_CRITICAL || event->level == RP_LEVEL_ERROR;
 }
 
+static bool is_error_status(const struct rp_fields *fields, const char *name)
+{
+	struct rp_value value = RP_VALUE_INIT;
+
+	return rp_fields_find(fields, name, &value) == 0 && value.type >= RP_TYPE_I8 &&
+	       value.type <= RP_TYPE_U64 && value.i64 >= (int64_t)STATUS_OF_ERRORS;
+}
+
 static bool states_error(const struct rp_reader_event *event)
 {
 	struct rp_value value = RP_VALUE_INIT;
@@ -310,8 +318,8 @@ static bool states_error(const struct rp_reader_event *event)
 	char first[8];
 
 	rp_reader_get_fields(event, &fields);
-	if (rp_fields_find(&fields, "status", &value) == 0 && value.type >= RP_TYPE_I8 &&
-	    value.type <= RP_TYPE_U64 && value.i64 >= (int64_t)STATUS_OF_ERRORS)
+	if (is_error_status(&fields, "status") ||
+	    is_error_status(&fields, "http_response_status_code"))
 		return true;
 	if (rp_fields_find(&fields, "error", &value) != 0)
 		return false;

@@ -10,7 +10,7 @@
  *
  * A span has an error if its stop event, or another event with its activity id while it was open,
  * has the level error or critical, or if its stop event has a field `error` that is neither 0 nor
- * empty, or a field `status` from 500 on.
+ * empty, or a field `status` or `http_response_status_code` from 500 on.
  */
 #ifndef RP_TOOL_TRACE_SPANS_H
 #define RP_TOOL_TRACE_SPANS_H

@@ -236,6 +236,43 @@ static bool has_field(const struct rp_reader_type *type, uint32_t count, const c
 	return false;
 }
 
+/*
+ * Attributes of requests in OpenTelemetry's semantic conventions, version 1.37
+ * (github.com/open-telemetry/semantic-conventions). A field that is declared in C has '_' for each
+ * dot of its name.
+ */
+static const char *const conventions[] = {
+	"client.address", "client.port", "db.collection.name", "db.namespace", "db.operation.name",
+	"db.query.summary", "db.query.text", "db.response.returned_rows",
+	"db.response.status_code", "db.system.name", "error.type", "exception.message",
+	"exception.stacktrace", "exception.type", "http.request.body.size", "http.request.method",
+	"http.request.resend_count", "http.response.body.size", "http.response.status_code",
+	"http.route", "messaging.destination.name", "messaging.message.id",
+	"messaging.operation.name", "messaging.system", "network.peer.address",
+	"network.peer.port", "network.protocol.name", "network.protocol.version",
+	"network.transport", "rpc.method", "rpc.service", "rpc.system", "server.address",
+	"server.port", "session.id", "url.full", "url.path", "url.query", "url.scheme",
+	"user.id", "user_agent.original",
+};
+
+static bool is_same_name(const char *field, const char *convention)
+{
+	while (*field && (*field == *convention || (*field == '_' && *convention == '.')))
+		field++, convention++;
+	return !*field && !*convention;
+}
+
+/* Return: the name in the conventions, if the type has no other field with it; or the field's. */
+static const char *attribute_of(const struct rp_reader_type *type, const char *field)
+{
+	for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
+		if (is_same_name(field, conventions[i]))
+			return has_field(type, type->field_count, conventions[i]) ? field :
+			       conventions[i];
+	}
+	return field;
+}
+
 static void put_labels(struct rp_format_out *out, size_t begin, const char *prefix,
 		       const struct rp_reader_event *event)
 {
@@ -267,7 +304,7 @@ void rp_otlp_fields(struct rp_format_out *out, size_t begin, const struct rp_rea
 		if (has_field(event->type, number, value.name))
 			snprintf(prefix + strlen(prefix), sizeof(prefix) - strlen(prefix),
 				 "field%" PRIu32 ".", number);
-		begin_attribute(out, begin, prefix, value.name);
+		begin_attribute(out, begin, prefix, attribute_of(event->type, value.name));
 		put_value(out, &value);
 		rp_out_char(out, '}');
 		number++;
