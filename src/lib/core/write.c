@@ -39,9 +39,9 @@
 
 __thread bool rp_thread_listens __attribute__((tls_model("initial-exec")));
 
+/* The ids that the thread has, and then the frames. */
 struct prefix {
-	struct rp_activity activity;
-	uint64_t frames[RP_STACK_MAX];
+	uint64_t words[sizeof(struct rp_activity) / sizeof(uint64_t) + RP_STACK_MAX];
 };
 
 /* Store the ids of the prefix; ids that are zero are left out. Return: their size in bytes. */
@@ -134,8 +134,7 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 
 	if (id_bytes)
 		memcpy(&prefix, ids, id_bytes);
-	count = take_stack(frame, prefix.frames);
-	memmove((char *)&prefix + id_bytes, prefix.frames, count * sizeof(uint64_t));
+	count = take_stack(frame, &prefix.words[id_bytes / sizeof(uint64_t)]);
 	write->thread_flags |= (uint64_t)count << 56;
 	write->prefix = &prefix;
 	write->prefix_bytes = id_bytes + count * sizeof(uint64_t);

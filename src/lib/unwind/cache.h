@@ -49,6 +49,12 @@ _Static_assert(sizeof(struct rp_plain) == sizeof(((struct rp_unwind_cache *)0)->
 
 extern struct rp_unwind_cache rp_unwind_cache[1u << RP_UNWIND_CACHE_BITS][RP_UNWIND_CACHE_WAYS];
 
+/* Addresses have 47 bits. The generation above them distinguishes libraries at the same address. */
+static inline uint64_t rp_unwind_cache_tag(uint64_t address, uint32_t generation)
+{
+	return address ^ (uint64_t)generation << 48;
+}
+
 static inline struct rp_unwind_cache *rp_unwind_cache_set(uint64_t tag)
 {
 	return rp_unwind_cache[(tag * 0x9e3779b97f4a7c15ull) >> (64 - RP_UNWIND_CACHE_BITS)];
@@ -71,19 +77,29 @@ static inline bool rp_unwind_cache_read(const struct rp_unwind_cache *entry, uin
 	return key != 0 && key == rp_unwind_cache_mix(tag, ret_words);
 }
 
-/* Context of both functions: any, signal handlers included. */
-static inline bool rp_unwind_cache_get(uint64_t tag, struct rp_plain *ret_plain)
+/*
+ * Get a rule, as the words of a struct rp_plain or as the struct. Context of these functions and of
+ * rp_unwind_cache_put(): any, signal handlers included. Return: whether the cache has the rule.
+ */
+static inline bool rp_unwind_cache_words(uint64_t tag, uint64_t ret_words[3])
 {
 	const struct rp_unwind_cache *set = rp_unwind_cache_set(tag);
-	uint64_t words[3];
 
 	for (unsigned int way = 0; way < RP_UNWIND_CACHE_WAYS; way++) {
-		if (rp_unwind_cache_read(&set[way], tag, words)) {
-			memcpy(ret_plain, words, sizeof(words));
+		if (rp_unwind_cache_read(&set[way], tag, ret_words))
 			return true;
-		}
 	}
 	return false;
+}
+
+static inline bool rp_unwind_cache_get(uint64_t tag, struct rp_plain *ret_plain)
+{
+	uint64_t words[3];
+
+	if (!rp_unwind_cache_words(tag, words))
+		return false;
+	memcpy(ret_plain, words, sizeof(words));
+	return true;
 }
 
 void rp_unwind_cache_put(uint64_t tag, const struct rp_plain *plain);

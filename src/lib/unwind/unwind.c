@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
+#include "unwind/fast_walk.h"
 #include "unwind/steps.h"
 
 /* The range that is searched for a lost frame pointer, and the words read in one step. */
@@ -323,16 +324,10 @@ static bool step_hard(struct frame_walk *walk, uint64_t address, uint64_t tag,
 	}
 }
 
-/* Addresses have 47 bits. The generation above them distinguishes libraries at the same address. */
-static uint64_t tag_of(const struct rp_objects *objects, uint64_t address)
-{
-	return address ^ (uint64_t)objects->generation << 48;
-}
-
 static inline __attribute__((always_inline)) enum step
 step(struct frame_walk *walk, uint64_t address, enum rp_plain_kind *ret_kind)
 {
-	uint64_t tag = tag_of(&walk->objects, address);
+	uint64_t tag = rp_unwind_cache_tag(address, walk->objects.generation);
 	struct rp_plain plain = { .kind = RP_PLAIN_NONE };
 	bool ret, known = rp_unwind_cache_get(tag, &plain);
 
@@ -442,6 +437,7 @@ int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
 	struct rp_registers registers;
 	struct frame_walk walk = { .registers = &registers, .window = &window, .asks = true };
 	uint64_t low, high;
+	unsigned int count;
 
 	if (!take_registers(&registers))
 		return 0;
@@ -449,6 +445,9 @@ int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
 	/* The stack is in use from the stack pointer to its end, so those pages are mapped. */
 	if (rp_thread_stack_bounds(&low, &high) && window.low >= low && window.low < high)
 		window.high = high;
+	count = rp_fast_walk(frame, &window, rp_objects_generation(), ret_frames, max);
+	if (count > 0)
+		return (int)count;
 	return walk_out(&walk, (uint64_t)(uintptr_t)frame + 16, ret_frames, max);
 }
 
@@ -485,7 +484,8 @@ unsigned int rp_unwind_cache_fill(void)
 		rp_store_relaxed(&asked[i], 0);
 		object = rp_objects_find(&objects, address);
 		if (object)
-			learn(object, address, tag_of(&objects, address), &row, &plain);
+			learn(object, address, rp_unwind_cache_tag(address, objects.generation),
+			      &row, &plain);
 	}
 	rp_objects_close(&objects);
 	return count;
