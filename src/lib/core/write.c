@@ -260,8 +260,8 @@ write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots
  * Write to each slot separately, for slots that need other than the usual path. The function has
  * few parameters, because each value that a caller keeps for this call costs every event.
  */
-static __attribute__((noinline)) int
-write_slots(struct rp_write *write, uint64_t slots, const void *frame)
+static inline __attribute__((always_inline)) int
+write_each_slot(struct rp_write *write, uint64_t slots, const void *frame)
 {
 	const struct rp_event *event = (const struct rp_event *)(const void *)write->enable;
 	uint64_t payload_bytes = sum_sizes(write->parts, (unsigned int)write->part_count);
@@ -278,6 +278,12 @@ write_slots(struct rp_write *write, uint64_t slots, const void *frame)
 		ret = after_write(write, result, ret);
 	}
 	return later ? write_later(write, event, later, payload_bytes, frame, ret) : ret;
+}
+
+static __attribute__((noinline)) int
+write_slots(struct rp_write *write, uint64_t slots, const void *frame)
+{
+	return write_each_slot(write, slots, frame);
 }
 
 static inline __attribute__((always_inline)) void
@@ -301,7 +307,7 @@ write_sessions(struct rp_event *event, const struct rp_part *parts, unsigned int
 	struct rp_write write;
 
 	init_record(&write, event, parts, part_count, payload_bytes, ids);
-	return write_slots(&write, slots, frame);
+	return write_each_slot(&write, slots, frame);
 }
 
 /* Pass the event to exporters before a record is built, because they do not need one. */
@@ -357,9 +363,13 @@ write_some(struct rp_event *event, const struct rp_part *parts, unsigned int par
 	if (!slots)
 		return 0;
 	payload_bytes = part_count == 1 ? parts[0].size_bytes : sum_sizes(parts, part_count);
-	if (__builtin_expect((slots & slow_mask) != 0, 0))
-		return write_exports(event, parts, part_count, payload_bytes, slots,
-				     frame ? frame : __builtin_frame_address(0));
+	if (__builtin_expect((slots & slow_mask) != 0, 0)) {
+		if (!frame)
+			frame = __builtin_frame_address(0);
+		return slots & RP_EXPORTER_BITS ?
+		       write_exports(event, parts, part_count, payload_bytes, slots, frame) :
+		       write_sessions(event, parts, part_count, payload_bytes, slots, frame);
+	}
 	init_record(&write, event, parts, part_count, payload_bytes, ids);
 	if (__builtin_expect(!rp_rseq_usable || payload_bytes > RSEQ_PAYLOAD_MAX, 0))
 		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));

@@ -2,8 +2,10 @@
 #include "unwind/cache.h"
 
 #include "unwind/cfi.h"
+#include "unwind/fast_walk.h"
 
 struct rp_unwind_cache rp_unwind_cache[1u << RP_UNWIND_CACHE_BITS][RP_UNWIND_CACHE_WAYS];
+struct rp_unwind_cache rp_recent_rules[RP_RECENT_RULES];
 
 /*
  * The entry to write for `tag`: its own entry, else an empty one, else each entry of the set
@@ -28,13 +30,10 @@ static struct rp_unwind_cache *entry_for(uint64_t tag)
 
 void rp_unwind_cache_put(uint64_t tag, const struct rp_plain *plain)
 {
-	struct rp_unwind_cache *entry = entry_for(tag);
 	uint64_t words[3];
 
 	memcpy(words, plain, sizeof(words));
-	for (int i = 0; i < 3; i++)
-		rp_store_relaxed(&entry->words[i], words[i]);
-	rp_store_relaxed(&entry->key, rp_unwind_cache_mix(tag, words));
+	rp_unwind_cache_write(entry_for(tag), tag, words);
 }
 
 /* Convert a rule to a slot of struct rp_plain. Return: false if a slot cannot express the rule. */

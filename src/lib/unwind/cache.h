@@ -72,9 +72,19 @@ static inline bool rp_unwind_cache_read(const struct rp_unwind_cache *entry, uin
 {
 	uint64_t key = rp_load_relaxed(&entry->key);
 
-	for (int i = 0; i < 3; i++)
-		ret_words[i] = rp_load_relaxed(&entry->words[i]);
+	ret_words[0] = rp_load_relaxed(&entry->words[0]);
+	ret_words[1] = rp_load_relaxed(&entry->words[1]);
+	ret_words[2] = rp_load_relaxed(&entry->words[2]);
 	return key != 0 && key == rp_unwind_cache_mix(tag, ret_words);
+}
+
+static inline void rp_unwind_cache_write(struct rp_unwind_cache *entry, uint64_t tag,
+					 const uint64_t words[3])
+{
+	rp_store_relaxed(&entry->words[0], words[0]);
+	rp_store_relaxed(&entry->words[1], words[1]);
+	rp_store_relaxed(&entry->words[2], words[2]);
+	rp_store_relaxed(&entry->key, rp_unwind_cache_mix(tag, words));
 }
 
 /*

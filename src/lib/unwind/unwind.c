@@ -431,24 +431,34 @@ unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *w
 	return (unsigned int)walk_out(&walk, 0, ret_frames, max);
 }
 
-int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
+/* As rp_unwind_callers(), with all registers. */
+static __attribute__((noinline)) int
+walk_callers(const void *frame, uint64_t stack_end, uint64_t *ret_frames, unsigned int max)
 {
 	struct rp_window window = { 0, 0 };
 	struct rp_registers registers;
 	struct frame_walk walk = { .registers = &registers, .window = &window, .asks = true };
-	uint64_t low, high;
-	unsigned int count;
 
 	if (!take_registers(&registers))
 		return 0;
 	window.low = registers.value[RP_REG_RSP];
-	/* The stack is in use from the stack pointer to its end, so those pages are mapped. */
-	if (rp_thread_stack_bounds(&low, &high) && window.low >= low && window.low < high)
-		window.high = high;
-	count = rp_fast_walk(frame, &window, rp_objects_generation(), ret_frames, max);
-	if (count > 0)
-		return (int)count;
+	window.high = stack_end;
 	return walk_out(&walk, (uint64_t)(uintptr_t)frame + 16, ret_frames, max);
+}
+
+int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
+{
+	const uint64_t at = (uint64_t)(uintptr_t)frame;
+	unsigned int count = 0;
+	uint64_t low, high;
+
+	/* The stack is in use from the stack pointer to its end, so those pages are mapped. */
+	if (!rp_thread_stack_bounds(&low, &high) || at < low || at >= high)
+		high = 0;
+	else
+		count = rp_fast_walk((struct rp_window){ at, high }, rp_objects_generation(),
+				     ret_frames, max);
+	return count > 0 ? (int)count : walk_callers(frame, high, ret_frames, max);
 }
 
 unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uint64_t *ret_frames,

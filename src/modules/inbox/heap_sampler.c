@@ -10,6 +10,7 @@
 
 #include "modules/inbox/heap_samples.h"
 
+#define IDS_PER_THREAD 64u
 #define INTERVAL_MAX (1ull << 48)	/* bytes; no process allocates so many */
 
 enum inbox_heap_state {
@@ -30,7 +31,7 @@ static struct inbox_heap_thread *threads;	/* guarded by list_lock */
 static struct heap_totals ended;		/* of threads that left the list; atomic */
 static pthread_key_t key;			/* its destructor runs at the end of a thread */
 static bool has_key;
-static uint64_t last_id;			/* of a sample */
+static uint64_t ids_end = 1;			/* ids from this one on belong to no thread yet */
 static uint64_t first_id;			/* of the sessions that run */
 static bool is_enabled;				/* for the callback */
 
@@ -146,14 +147,25 @@ static bool enter(struct inbox_heap_thread *thread, size_t size)
 	return thread->state == HEAP_ENTERED;
 }
 
+/* A thread takes several ids in one step. Ids below `first` would belong to an earlier session. */
+static uint64_t next_id(struct inbox_heap_thread *thread, uint64_t first)
+{
+	if (thread->next_id == thread->ids_end || thread->next_id < first) {
+		thread->next_id = __atomic_fetch_add(&ids_end, IDS_PER_THREAD, __ATOMIC_RELAXED);
+		thread->ids_end = thread->next_id + IDS_PER_THREAD;
+	}
+	return thread->next_id++;
+}
+
 static void sample(struct inbox_heap_thread *thread, void *block, size_t size)
 {
+	const uint64_t first = __atomic_load_n(&first_id, __ATOMIC_RELAXED);
 	uint64_t id;
 
 	if (thread->bytes < thread->next_sample)
 		return;
-	id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-	if (!rp_inbox_heap_insert(block, id, __atomic_load_n(&first_id, __ATOMIC_RELAXED)))
+	id = next_id(thread, first);
+	if (!rp_inbox_heap_insert(block, id, first))
 		id = 0;
 	inbox_heap_allocated(id, block, size, thread->interval);
 	draw_next(thread, thread->bytes);
@@ -258,7 +270,8 @@ static void on_session(struct rp_provider *provider, const struct rp_provider_st
 	(void)provider;
 	(void)data;
 	if (state->enabled && !is_enabled)
-		__atomic_store_n(&first_id, last_id + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&first_id, __atomic_load_n(&ids_end, __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
 	is_enabled = state->enabled;
 	if (interval || !state->enabled)
 		set_interval(interval ? interval : INBOX_HEAP_INTERVAL);

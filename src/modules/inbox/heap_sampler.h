@@ -34,6 +34,7 @@ struct inbox_heap_thread {
 	uint8_t state;			/* enum inbox_heap_state */
 	uint64_t interval;		/* with which next_sample was drawn */
 	uint64_t random;
+	uint64_t next_id, ids_end;	/* ids of samples that the thread may use */
 	struct inbox_heap_thread *previous, *next;
 };
 
