@@ -29,6 +29,7 @@
 extern const char __start_text_sites[], __stop_text_sites[];
 
 static uint64_t frames[FRAMES_MAX];
+static const void *return_addresses[DEPTH + 1];	/* of descend(), by `left` */
 
 static __attribute__((noinline)) int take(void)
 {
@@ -60,6 +61,7 @@ static PLACE(sites) int descend(unsigned int site, unsigned int left)
 {
 	int count = 0;
 
+	return_addresses[left] = __builtin_return_address(0);
 	if (left == 0)
 		return take();
 	switch (site) {
@@ -71,11 +73,11 @@ static PLACE(sites) int descend(unsigned int site, unsigned int left)
 
 static bool is_whole(int count)
 {
-	if (count < (int)DEPTH)
+	if (count < (int)DEPTH + 2 || frames[0] < (uint64_t)(uintptr_t)__start_text_sites ||
+	    frames[0] >= (uint64_t)(uintptr_t)__stop_text_sites)
 		return false;
-	for (unsigned int i = 1; i < DEPTH; i++) {
-		if (frames[i] < (uint64_t)(uintptr_t)__start_text_sites ||
-		    frames[i] >= (uint64_t)(uintptr_t)__stop_text_sites)
+	for (unsigned int i = 0; i <= DEPTH; i++) {
+		if (frames[i + 1] != (uint64_t)(uintptr_t)return_addresses[i])
 			return false;
 	}
 	return true;

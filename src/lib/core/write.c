@@ -348,6 +348,13 @@ write_multi(struct rp_write *write, uint64_t slots, const void *frame)
 	return others ? write_slots(write, others, frame) : 0;
 }
 
+/* Return: whether one of the slots in rp_slow_path_mask needs more than a record without a stack. */
+static inline bool needs_slow_path(const struct rp_event *event, uint64_t slots)
+{
+	return !(event->flags & RP_EVENT_NO_STACK) ||
+	       (slots & (RP_EXPORTER_BITS | rp_load_relaxed(&rp_core.push_slots))) != 0;
+}
+
 /*
  * A stack of the event begins with the caller of `frame`. NULL: the caller of the function into
  * which this one is inlined.
@@ -363,7 +370,7 @@ write_some(struct rp_event *event, const struct rp_part *parts, unsigned int par
 	if (!slots)
 		return 0;
 	payload_bytes = part_count == 1 ? parts[0].size_bytes : sum_sizes(parts, part_count);
-	if (__builtin_expect((slots & slow_mask) != 0, 0)) {
+	if (__builtin_expect((slots & slow_mask) != 0, 0) && needs_slow_path(event, slots)) {
 		if (!frame)
 			frame = __builtin_frame_address(0);
 		return slots & RP_EXPORTER_BITS ?
