@@ -62,8 +62,11 @@ static PLACE(sites) int descend(unsigned int site, unsigned int left)
 	int count = 0;
 
 	return_addresses[left] = __builtin_return_address(0);
-	if (left == 0)
-		return take();
+	if (left == 0) {
+		count = take();
+		__asm__ volatile("" ::: "memory");	/* not a tail call */
+		return count;
+	}
 	switch (site) {
 	THOUSAND(0)
 	THOUSAND(1000)

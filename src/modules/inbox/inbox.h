@@ -19,6 +19,15 @@
 #include <sys/types.h>
 
 #define INBOX_EXPORT __attribute__((visibility("default")))
+/*
+ * The return address of a wrapper, as __builtin_return_address(0). It is read from the stack when it
+ * is needed, so no register keeps it while the wrapper calls the next definition.
+ */
+#if defined(__x86_64__)
+#define INBOX_CALLER() (((void *volatile *)__builtin_dwarf_cfa())[-1])
+#else
+#define INBOX_CALLER() __builtin_return_address(0)
+#endif
 #define INBOX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The state of one thread, in thread-local storage that exists before the first constructor. */

@@ -8,6 +8,7 @@
 #ifndef RP_INBOX_LOCK_WAKERS_H
 #define RP_INBOX_LOCK_WAKERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,9 +23,9 @@ extern struct inbox_waker rp_inbox_wakers[INBOX_WAKER_SLOTS] __attribute__((visi
 
 static inline struct inbox_waker *rp_inbox_waker_slot(const void *lock)
 {
-	const uint64_t hash = ((uint64_t)(uintptr_t)lock >> 3) * 0x9e3779b97f4a7c15u;
+	const uintptr_t bits = (uintptr_t)lock >> 3;
 
-	return &rp_inbox_wakers[hash >> 54];
+	return &rp_inbox_wakers[(bits ^ bits >> 10) % INBOX_WAKER_SLOTS];
 }
 
 /* Begin and end a wait. Context: any thread. */
@@ -36,13 +37,18 @@ pid_t rp_inbox_waker_of(const void *lock);
 
 void rp_inbox_waker_store(struct inbox_waker *slot, const void *lock);
 
+/* Return: whether a thread may be waiting for the lock. */
+static inline bool rp_inbox_waker_is_expected(const void *lock)
+{
+	return __builtin_expect(__atomic_load_n(&rp_inbox_waker_slot(lock)->waiting,
+						__ATOMIC_RELAXED) != 0, 0);
+}
+
 /* State that this thread is about to wake waiters of the lock. One test if no thread waits. */
 static inline void rp_inbox_waker_announce(const void *lock)
 {
-	struct inbox_waker *slot = rp_inbox_waker_slot(lock);
-
-	if (__builtin_expect(__atomic_load_n(&slot->waiting, __ATOMIC_RELAXED) != 0, 0))
-		rp_inbox_waker_store(slot, lock);
+	if (rp_inbox_waker_is_expected(lock))
+		rp_inbox_waker_store(rp_inbox_waker_slot(lock), lock);
 }
 
 #endif

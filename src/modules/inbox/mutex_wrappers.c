@@ -5,19 +5,35 @@
 
 #include "modules/inbox/lock_events.h"
 
+static int lock_first(pthread_mutex_t *mutex);
+static int trylock_first(pthread_mutex_t *mutex);
+
+/* The first two find all of them when they are called, so that a wrapper need not test for that. */
 static struct {
 	int (*lock)(pthread_mutex_t *mutex);
 	int (*trylock)(pthread_mutex_t *mutex);
 	int (*timedlock)(pthread_mutex_t *mutex, const struct timespec *time);
 	int (*clocklock)(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *time);
-} next;
+} next = { .lock = lock_first, .trylock = trylock_first };
 
 void rp_inbox_mutexes_init(void)
 {
 	next.trylock = rp_inbox_next("pthread_mutex_trylock");
-	next.timedlock = rp_inbox_next("pthread_mutex_timedlock");
 	next.clocklock = rp_inbox_find_next("pthread_mutex_clocklock");
+	next.timedlock = rp_inbox_next("pthread_mutex_timedlock");
 	next.lock = rp_inbox_next("pthread_mutex_lock");
+}
+
+static int lock_first(pthread_mutex_t *mutex)
+{
+	rp_inbox_mutexes_init();
+	return next.lock(mutex);
+}
+
+static int trylock_first(pthread_mutex_t *mutex)
+{
+	rp_inbox_mutexes_init();
+	return next.trylock(mutex);
 }
 
 static int lock_next(pthread_mutex_t *mutex, const struct inbox_deadline *deadline)
@@ -67,27 +83,15 @@ static __attribute__((noinline)) int wait_without_deadline(pthread_mutex_t *mute
 	return wait_for(mutex, &(struct inbox_deadline){ .time = NULL }, caller);
 }
 
-static __attribute__((noinline, hot)) int lock_enabled(pthread_mutex_t *mutex, const void *caller)
+/* The usual path needs no stack frame, because the other functions are not inlined. */
+INBOX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	int result;
 
-	return lock_without_wait(mutex, &result) ? result : wait_without_deadline(mutex, caller);
-}
-
-static __attribute__((noinline, cold)) int lock_first(pthread_mutex_t *mutex)
-{
-	rp_inbox_mutexes_init();
-	return next.lock(mutex);
-}
-
-/* It needs no stack frame, because the other functions are not inlined. */
-INBOX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-	if (INBOX_UNLIKELY(!next.lock))
-		return lock_first(mutex);
 	if (__builtin_expect(!inbox_locks_mutex_contended_enabled(), 1))
 		return next.lock(mutex);
-	return lock_enabled(mutex, __builtin_return_address(0));
+	return lock_without_wait(mutex, &result) ? result :
+	       wait_without_deadline(mutex, INBOX_CALLER());
 }
 
 static int lock_until(pthread_mutex_t *mutex, const struct inbox_deadline *deadline,
@@ -95,7 +99,7 @@ static int lock_until(pthread_mutex_t *mutex, const struct inbox_deadline *deadl
 {
 	int result;
 
-	if (INBOX_UNLIKELY(!next.lock))
+	if (INBOX_UNLIKELY(!next.timedlock))
 		rp_inbox_mutexes_init();
 	if (!inbox_locks_mutex_contended_enabled() || !rp_inbox_is_valid(deadline))
 		return lock_next(mutex, deadline);

@@ -20,8 +20,17 @@ struct rwlock_functions {
 	clock_function *clocklock;
 };
 
-static struct rwlock_functions next[2];	/* of readers, of writers */
-static rwlock_function *next_unlock;
+static rwlock_function rdlock_first, wrlock_first, tryrdlock_first, trywrlock_first, unlock_first;
+
+/*
+ * The functions of readers, and of writers. Those that are set here find all of them when they are
+ * called, so that a wrapper need not test for that.
+ */
+static struct rwlock_functions next[2] = {
+	{ .lock = rdlock_first, .trylock = tryrdlock_first },
+	{ .lock = wrlock_first, .trylock = trywrlock_first },
+};
+static rwlock_function *next_unlock = unlock_first;
 
 void rp_inbox_rwlocks_init(void)
 {
@@ -34,12 +43,25 @@ void rp_inbox_rwlocks_init(void)
 
 	next_unlock = rp_inbox_next("pthread_rwlock_unlock");
 	for (int i = 0; i < 2; i++) {
-		next[i].timedlock = rp_inbox_next(names[i][1]);
 		next[i].clocklock = rp_inbox_find_next(names[i][2]);
+		next[i].timedlock = rp_inbox_next(names[i][1]);
 		next[i].trylock = rp_inbox_next(names[i][3]);
 		next[i].lock = rp_inbox_next(names[i][0]);
 	}
 }
+
+#define DEFINE_FIRST(name, next_function) \
+	static int name(pthread_rwlock_t *rwlock) \
+	{ \
+		rp_inbox_rwlocks_init(); \
+		return next_function(rwlock); \
+	}
+
+DEFINE_FIRST(rdlock_first, next[false].lock)
+DEFINE_FIRST(wrlock_first, next[true].lock)
+DEFINE_FIRST(tryrdlock_first, next[false].trylock)
+DEFINE_FIRST(trywrlock_first, next[true].trylock)
+DEFINE_FIRST(unlock_first, next_unlock)
 
 static int lock_next(pthread_rwlock_t *rwlock, bool is_write,
 		     const struct inbox_deadline *deadline)
@@ -82,28 +104,25 @@ static __attribute__((noinline)) int wait_without_deadline(pthread_rwlock_t *rwl
 	return wait_for(rwlock, is_write, &(struct inbox_deadline){ .time = NULL }, caller);
 }
 
-/* The functions that try return EBUSY where the others would wait or find a deadlock. */
-static inline __attribute__((always_inline)) int lock(pthread_rwlock_t *rwlock, bool is_write,
-						      const void *caller)
-{
-	int result;
-
-	if (INBOX_UNLIKELY(!next[is_write].lock))
-		rp_inbox_rwlocks_init();
-	if (__builtin_expect(!inbox_locks_rwlock_contended_enabled(), 1))
-		return next[is_write].lock(rwlock);
-	result = next[is_write].trylock(rwlock);
-	if (__builtin_expect(result != EBUSY, 1))
-		return result;
-	return wait_without_deadline(rwlock, is_write, caller);
-}
+/*
+ * Lock without a deadline, as the wrapper whose body this is. The functions that try return EBUSY
+ * where the others would wait or find a deadlock.
+ */
+#define LOCK(rwlock, is_write) do { \
+	int result_; \
+	if (__builtin_expect(!inbox_locks_rwlock_contended_enabled(), 1)) \
+		return next[is_write].lock(rwlock); \
+	result_ = next[is_write].trylock(rwlock); \
+	return __builtin_expect(result_ != EBUSY, 1) ? result_ : \
+	       wait_without_deadline(rwlock, is_write, INBOX_CALLER()); \
+} while (0)
 
 static int lock_until(pthread_rwlock_t *rwlock, bool is_write,
 		      const struct inbox_deadline *deadline, const void *caller)
 {
 	int result;
 
-	if (INBOX_UNLIKELY(!next[is_write].lock))
+	if (INBOX_UNLIKELY(!next[is_write].timedlock))
 		rp_inbox_rwlocks_init();
 	if (!inbox_locks_rwlock_contended_enabled() || !rp_inbox_is_valid(deadline))
 		return lock_next(rwlock, is_write, deadline);
@@ -113,12 +132,12 @@ static int lock_until(pthread_rwlock_t *rwlock, bool is_write,
 
 INBOX_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
-	return lock(rwlock, false, __builtin_return_address(0));
+	LOCK(rwlock, false);
 }
 
 INBOX_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
-	return lock(rwlock, true, __builtin_return_address(0));
+	LOCK(rwlock, true);
 }
 
 INBOX_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *time)
@@ -149,11 +168,15 @@ INBOX_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t 
 	return lock_until(rwlock, true, &deadline, __builtin_return_address(0));
 }
 
+static __attribute__((noinline)) int unlock_with_waker(pthread_rwlock_t *rwlock)
+{
+	rp_inbox_waker_store(rp_inbox_waker_slot(rwlock), rwlock);
+	return next_unlock(rwlock);
+}
+
 INBOX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
-	if (INBOX_UNLIKELY(inbox_locks_rwlock_contended_enabled()))
-		rp_inbox_waker_announce(rwlock);
-	if (INBOX_UNLIKELY(!next_unlock))
-		rp_inbox_rwlocks_init();
+	if (inbox_locks_rwlock_contended_enabled() && rp_inbox_waker_is_expected(rwlock))
+		return unlock_with_waker(rwlock);
 	return next_unlock(rwlock);
 }
