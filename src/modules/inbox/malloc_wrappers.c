@@ -13,6 +13,9 @@
 #include "modules/inbox/heap_sampler.h"
 #include "modules/inbox/heap_samples.h"
 
+static void *malloc_first(size_t size);
+
+/* The first call of malloc(3) finds all of them, so that its wrapper need not test for that. */
 static struct {
 	void *(*malloc)(size_t size);
 	void (*free)(void *block);
@@ -23,13 +26,13 @@ static struct {
 	void *(*memalign)(size_t alignment, size_t size);
 	void *(*valloc)(size_t size);
 	void *(*pvalloc)(size_t size);
-} next;
+} next = { .malloc = malloc_first };
 
 static __thread bool is_resolving __attribute__((tls_model("initial-exec")));
 
 void rp_inbox_malloc_init(void)
 {
-	if (next.malloc || is_resolving)
+	if (next.malloc != malloc_first || is_resolving)
 		return;
 	is_resolving = true;
 	next.free = rp_inbox_next("free");
@@ -48,14 +51,14 @@ void rp_inbox_malloc_init(void)
 static __attribute__((noinline, cold)) bool is_ready_slow(void)
 {
 	rp_inbox_malloc_init();
-	if (!next.malloc)
+	if (next.malloc == malloc_first)
 		errno = ENOMEM;
-	return next.malloc != NULL;
+	return next.malloc != malloc_first;
 }
 
 static inline bool is_ready(void)
 {
-	return __builtin_expect(next.malloc != NULL, 1) || is_ready_slow();
+	return __builtin_expect(next.malloc != malloc_first, 1) || is_ready_slow();
 }
 
 static __attribute__((noinline)) void *malloc_with_event(size_t size)
@@ -63,15 +66,13 @@ static __attribute__((noinline)) void *malloc_with_event(size_t size)
 	return rp_inbox_heap_allocated(next.malloc(size), size);
 }
 
-static __attribute__((noinline, cold)) void *malloc_first(size_t size)
+static void *malloc_first(size_t size)
 {
 	return is_ready_slow() ? next.malloc(size) : NULL;
 }
 
 INBOX_EXPORT void *malloc(size_t size)
 {
-	if (INBOX_UNLIKELY(!next.malloc))
-		return malloc_first(size);
 	if (rp_inbox_heap_is_off() || !rp_inbox_heap_count(size))
 		return next.malloc(size);
 	return malloc_with_event(size);
