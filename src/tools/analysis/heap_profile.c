@@ -98,6 +98,11 @@ static int add_block(struct rp_heap_profile *heap, const struct rp_heap_block *b
 	return 0;
 }
 
+static bool is_earlier(const struct rp_heap_profile *heap, const struct rp_reader_event *event)
+{
+	return heap->has_earlier && event->time_ns <= heap->earlier_ns;
+}
+
 static int take_allocated(struct rp_heap_profile *heap, struct rp_profile *profile,
 			  const struct rp_reader_event *event, uint64_t process)
 {
@@ -117,6 +122,7 @@ static int take_allocated(struct rp_heap_profile *heap, struct rp_profile *profi
 	/* A block without bytes is a sample only where all blocks are. */
 	block.blocks = chance > 0 ? 1 / chance : 1;
 	block.bytes = block.blocks * size;
+	block.is_earlier = is_earlier(heap, event);
 	heap->samples++;
 	heap->without_stack += event->frame_count == 0;
 	site = &heap->sites[block.site];
@@ -127,15 +133,21 @@ static int take_allocated(struct rp_heap_profile *heap, struct rp_profile *profi
 }
 
 /* Blocks that were allocated before the trace, or before its range, have no sample in it. */
-static void take_freed(struct rp_heap_profile *heap, uint64_t process, uint64_t id)
+static void take_freed(struct rp_heap_profile *heap, const struct rp_reader_event *event,
+		       uint64_t process)
 {
+	struct rp_heap_block *block;
 	size_t at;
 
 	if (!heap->block_count)
 		return;
-	at = find_block(heap, process, id);
-	if (heap->by_id.slots[at])
-		heap->blocks[heap->by_id.slots[at] - 1].is_freed = true;
+	at = find_block(heap, process, rp_profile_number(event, "id"));
+	if (!heap->by_id.slots[at])
+		return;
+	block = &heap->blocks[heap->by_id.slots[at] - 1];
+	block->is_freed = true;
+	if (is_earlier(heap, event))
+		block->is_earlier = false;
 }
 
 int rp_heap_profile_take(struct rp_heap_profile *heap, struct rp_profile *profile,
@@ -146,7 +158,7 @@ int rp_heap_profile_take(struct rp_heap_profile *heap, struct rp_profile *profil
 	if (event->type->id == ALLOCATED)
 		return take_allocated(heap, profile, event, process);
 	if (event->type->id == FREED)
-		take_freed(heap, process, rp_profile_number(event, "id"));
+		take_freed(heap, event, process);
 	return 0;
 }
 
@@ -171,11 +183,16 @@ void rp_heap_profile_finish(struct rp_heap_profile *heap)
 {
 	for (size_t i = 0; i < heap->block_count; i++) {
 		const struct rp_heap_block *block = &heap->blocks[i];
+		struct rp_heap_site *site = &heap->sites[block->site];
 
+		if (block->is_earlier) {
+			site->earlier_blocks += block->blocks;
+			site->earlier_bytes += block->bytes;
+		}
 		if (block->is_freed)
 			continue;
-		heap->sites[block->site].live_blocks += block->blocks;
-		heap->sites[block->site].live_bytes += block->bytes;
+		site->live_blocks += block->blocks;
+		site->live_bytes += block->bytes;
 	}
 	if (heap->site_count)
 		qsort(heap->sites, heap->site_count, sizeof(*heap->sites), by_bytes);

@@ -21,6 +21,7 @@ struct rp_heap_site {
 	uint64_t samples;
 	double allocated_blocks, allocated_bytes;
 	double live_blocks, live_bytes;
+	double earlier_blocks, earlier_bytes;	/* live at the earlier time */
 };
 
 /* A sample. */
@@ -28,11 +29,14 @@ struct rp_heap_block {
 	uint64_t process, id;
 	uint32_t site;
 	bool is_freed;
+	bool is_earlier;		/* live at the earlier time */
 	double blocks, bytes;		/* which it represents */
 };
 
 /* Initialise it with zeros. */
 struct rp_heap_profile {
+	bool has_earlier;		/* sites get what was live at `earlier_ns`, too */
+	int64_t earlier_ns;		/* since the start of the recording */
 	struct rp_heap_site *sites;
 	size_t site_count, site_capacity;
 	struct rp_heap_block *blocks;

@@ -394,7 +394,8 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_PRUNE, 0, "prune", NULL,
 	  "remove the directories of ended processes, recovered or not", NULL },
 	{ RP_OPTION_DIFF, 0, "diff", "LATER",
-	  "what changed from FILE to this trace: spans, counters, functions",
+	  "what changed from FILE to this trace: spans, counters, functions;\n"
+	  "with heap, also the live memory from a time of FILE to its end",
 	  take_diff },
 	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
 	  "print the rows as text (default), JSON or CSV", take_format },

@@ -48,7 +48,7 @@ static const struct report_kind {
 	{ "waits", RP_OPTION_TOP, true, READ_RANGE, rp_report_waits },
 	{ "counters", 0, false, READ_RANGE, rp_report_counters },
 	{ "gc", RP_OPTION_SLOWEST, false, READ_COLLECTIONS, rp_report_gc },
-	{ "heap", RP_OPTION_TOP, true, READ_RANGE, rp_report_heap },
+	{ "heap", RP_OPTION_TOP | RP_OPTION_DIFF, true, READ_RANGE, rp_report_heap },
 	{ "json", 0, false, READ_RANGE, rp_report_json },
 	{ "locks", RP_OPTION_TOP, true, READ_RANGE, rp_report_locks },
 	{ "timeline", RP_OPTION_TOP, true, READ_RANGE, rp_report_timeline },
@@ -100,7 +100,7 @@ static const struct report_kind *find_kind(const struct rp_tool_options *options
 		rp_tool_error("report: no report is called '%s'; see ringpipe report --help", name);
 		return NULL;
 	}
-	if (options->given & RP_OPTION_DIFF)
+	if (options->given & RP_OPTION_DIFF & ~kind->options)
 		kind = &diff;
 	unused = rp_options_name(options->given & ~(kind->options | COMMON));
 	if (unused) {

@@ -298,8 +298,7 @@ static int read_and_print(struct comparison *comparison)
 	return status != RP_EXIT_OK ? status : later != RP_EXIT_OK ? later : printed;
 }
 
-/* The later trace is opened twice. Return: whether it can be. */
-static bool is_file(const char *path)
+bool rp_diff_is_file(const char *path)
 {
 	struct stat status;
 
@@ -322,7 +321,7 @@ int rp_report_diff(const struct rp_report *report)
 		return RP_EXIT_FAILURE;
 	}
 	comparison->report = report;
-	if (!is_file(report->options->diff))
+	if (!rp_diff_is_file(report->options->diff))
 		goto out;
 	ret = rp_trace_side_init(&comparison->before, report->file, &report->range);
 	if (ret == 0)

@@ -131,6 +131,21 @@ uint64_t rp_report_top(const struct rp_report *report)
 	return options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
 }
 
+int rp_report_print(const struct rp_report *report, const struct rp_column *columns,
+		    size_t column_count, size_t row_count, rp_report_row add_row, const void *data)
+{
+	const uint64_t top = rp_report_top(report);
+	struct rp_rows rows;
+	int status;
+
+	rp_rows_init(&rows, report->options->format, columns, column_count);
+	for (size_t i = 0; i < row_count && i < top; i++)
+		add_row(&rows, i, data);
+	status = rp_rows_print(&rows);
+	rp_rows_fini(&rows);
+	return status;
+}
+
 bool rp_report_has_table(const struct rp_report *report, int error, bool has_rows,
 			 const char *lack)
 {

@@ -46,6 +46,14 @@ void rp_time_add(struct rp_rows *rows, uint64_t ns);
 int rp_report_profile_init(const struct rp_report *report, enum rp_profile_by by,
 			   struct rp_profile *ret_profile);
 
+/* Add the columns of one row of a report. */
+typedef void (*rp_report_row)(struct rp_rows *rows, size_t number, const void *data);
+
+/* Print the first of `row_count` rows, as many as --top says. Return: the exit status. */
+int rp_report_print(const struct rp_report *report, const struct rp_column *columns,
+		    size_t column_count, size_t row_count, rp_report_row add_row,
+		    const void *data);
+
 /* Return: how many rows to print. */
 uint64_t rp_report_top(const struct rp_report *report);
 

@@ -3,15 +3,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "tools/analysis/heap_profile.h"
 #include "tools/cli/display_text.h"
-#include "tools/ringpipe/report_functions.h"
-
-struct heap_view {
-	const struct rp_report *report;
-	struct rp_profile profile;
-	struct rp_heap_profile heap;
-};
+#include "tools/ringpipe/report_heap.h"
 
 static int take_event(struct rp_profile *profile, const struct rp_reader_event *event,
 		      uint64_t process, void *data)
@@ -19,29 +12,42 @@ static int take_event(struct rp_profile *profile, const struct rp_reader_event *
 	return rp_heap_profile_take(data, profile, event, process);
 }
 
-/* Estimates are not whole numbers. */
-static uint64_t rounded(double number)
+uint64_t rp_heap_rounded(double number)
 {
 	return number < 0x1p63 ? (uint64_t)(number + 0.5) : UINT64_MAX;
 }
 
-static void add_bytes(struct rp_rows *rows, double bytes)
+void rp_heap_bytes_add(struct rp_rows *rows, double bytes)
 {
 	char text[RP_TEXT_MAX];
 
-	rp_rows_add(rows, json_object_new_uint64(rounded(bytes)),
-		    rp_text_bytes(rounded(bytes), text));
+	rp_rows_add(rows, json_object_new_uint64(rp_heap_rounded(bytes)),
+		    rp_text_bytes(rp_heap_rounded(bytes), text));
 }
 
-static void add_count(struct rp_rows *rows, double count)
+void rp_heap_count_add(struct rp_rows *rows, double count)
 {
 	char text[RP_TEXT_MAX];
 
-	rp_rows_add(rows, json_object_new_uint64(rounded(count)),
-		    rp_text_count(rounded(count), text));
+	rp_rows_add(rows, json_object_new_uint64(rp_heap_rounded(count)),
+		    rp_text_count(rp_heap_rounded(count), text));
 }
 
-static int print(const struct heap_view *view)
+static void add_row(struct rp_rows *rows, size_t number, const void *data)
+{
+	const struct rp_heap_view *view = data;
+	const struct rp_heap_site *site = &view->heap.sites[number];
+
+	rp_heap_bytes_add(rows, site->live_bytes);
+	rp_heap_count_add(rows, site->live_blocks);
+	rp_heap_bytes_add(rows, site->allocated_bytes);
+	rp_heap_count_add(rows, site->allocated_blocks);
+	rp_heap_count_add(rows, (double)site->samples);
+	rp_process_add(rows, &view->profile, site->process);
+	rp_stack_add(rows, &view->profile.tree, site->node);
+}
+
+static int print(const struct rp_heap_view *view)
 {
 	static const struct rp_column columns[] = {
 		{ .key = "live_bytes", .title = "LIVE", .is_right = true },
@@ -53,29 +59,12 @@ static int print(const struct heap_view *view)
 		{ .key = "process", .title = "PROCESS" },
 		{ .key = "stack", .title = "STACK" },
 	};
-	const uint64_t top = rp_report_top(view->report);
-	struct rp_rows rows;
-	int status;
 
-	rp_rows_init(&rows, view->report->options->format, columns,
-		     sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < view->heap.site_count && i < top; i++) {
-		const struct rp_heap_site *site = &view->heap.sites[i];
-
-		add_bytes(&rows, site->live_bytes);
-		add_count(&rows, site->live_blocks);
-		add_bytes(&rows, site->allocated_bytes);
-		add_count(&rows, site->allocated_blocks);
-		add_count(&rows, (double)site->samples);
-		rp_process_add(&rows, &view->profile, site->process);
-		rp_stack_add(&rows, &view->profile.tree, site->node);
-	}
-	status = rp_rows_print(&rows);
-	rp_rows_fini(&rows);
-	return status;
+	return rp_report_print(view->report, columns, sizeof(columns) / sizeof(columns[0]),
+			       view->heap.site_count, add_row, view);
 }
 
-static void print_doubts(const struct heap_view *view)
+void rp_heap_view_doubts(const struct rp_heap_view *view)
 {
 	const struct rp_heap_profile *heap = &view->heap;
 
@@ -88,31 +77,56 @@ static void print_doubts(const struct heap_view *view)
 	rp_report_bounds(view->report, &view->profile);
 }
 
-static int read_and_print(struct heap_view *view)
+int rp_heap_view_init(const struct rp_report *report, struct rp_heap_view *ret_view)
 {
-	int ret = rp_profile_read(&view->profile, view->report->reader, take_event, &view->heap);
 	int status;
 
+	*ret_view = (struct rp_heap_view){ .report = report };
+	status = rp_report_profile_init(report, RP_PROFILE_BY_FUNCTION, &ret_view->profile);
+	ret_view->profile.skips_inbox = true;
+	return status;
+}
+
+int rp_heap_view_read(struct rp_heap_view *view)
+{
+	int ret = rp_profile_read(&view->profile, view->report->reader, take_event, &view->heap);
+
 	rp_heap_profile_finish(&view->heap);
-	if (!rp_report_has_table(view->report, ret, view->heap.samples > 0,
-				 "no samples of the heap; start the program by `ringpipe inbox`, "
-				 "and record the provider ringpipe-heap"))
+	view->has_table = rp_report_has_table(view->report, ret, view->heap.samples > 0,
+					      "no samples of the heap; start the program by "
+					      "`ringpipe inbox`, and record the provider "
+					      "ringpipe-heap");
+	return ret;
+}
+
+void rp_heap_view_fini(struct rp_heap_view *view)
+{
+	rp_heap_profile_fini(&view->heap);
+	rp_profile_fini(&view->profile);
+}
+
+static int read_and_print(struct rp_heap_view *view)
+{
+	int ret = rp_heap_view_read(view), status;
+
+	if (!view->has_table)
 		return RP_EXIT_FAILURE;
 	status = print(view);
-	print_doubts(view);
+	rp_heap_view_doubts(view);
 	return ret ? rp_report_end(view->report, ret) : status;
 }
 
 int rp_report_heap(const struct rp_report *report)
 {
-	struct heap_view view = { .report = report };
-	int status = rp_report_profile_init(report, RP_PROFILE_BY_FUNCTION, &view.profile);
+	struct rp_heap_view view;
+	int status;
 
+	if (report->options->diff)
+		return rp_report_heap_diff(report);
+	status = rp_heap_view_init(report, &view);
 	if (status != RP_EXIT_OK)
 		return status;
-	view.profile.skips_inbox = true;
 	status = read_and_print(&view);
-	rp_heap_profile_fini(&view.heap);
-	rp_profile_fini(&view.profile);
+	rp_heap_view_fini(&view);
 	return status;
 }

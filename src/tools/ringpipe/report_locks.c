@@ -59,9 +59,10 @@ static int take_event(struct rp_profile *profile, const struct rp_reader_event *
 	return ret ? ret : rp_wait_table_add(data, &wait);
 }
 
-static void add_row(const struct locks_view *view, struct rp_rows *rows,
-		    const struct rp_wait_row *wait)
+static void add_row(struct rp_rows *rows, size_t number, const void *data)
 {
+	const struct locks_view *view = data;
+	const struct rp_wait_row *wait = &view->table.rows[number];
 	static const char *const kinds[] = {
 		[RP_WAIT_ROW_MUTEX] = "mutex", [RP_WAIT_ROW_READ_LOCK] = "read lock",
 		[RP_WAIT_ROW_WRITE_LOCK] = "write lock", [RP_WAIT_ROW_CONDITION] = "condition",
@@ -98,17 +99,9 @@ static int print(const struct locks_view *view)
 		{ .key = "process", .title = "PROCESS" },
 		{ .key = "stack", .title = "STACK" },
 	};
-	const uint64_t top = rp_report_top(view->report);
-	struct rp_rows rows;
-	int status;
 
-	rp_rows_init(&rows, view->report->options->format, columns,
-		     sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < view->table.count && i < top; i++)
-		add_row(view, &rows, &view->table.rows[i]);
-	status = rp_rows_print(&rows);
-	rp_rows_fini(&rows);
-	return status;
+	return rp_report_print(view->report, columns, sizeof(columns) / sizeof(columns[0]),
+			       view->table.count, add_row, view);
 }
 
 static int read_and_print(struct locks_view *view)

@@ -84,9 +84,10 @@ static void add_thread(const struct waits_view *view, struct rp_rows *rows, bool
 		rp_rows_add(rows, NULL, NULL);
 }
 
-static void add_row(const struct waits_view *view, struct rp_rows *rows,
-		    const struct rp_wait_row *wait)
+static void add_row(struct rp_rows *rows, size_t number, const void *data)
 {
+	const struct waits_view *view = data;
+	const struct rp_wait_row *wait = &view->table.rows[number];
 	const bool is_futex = wait->kind == RP_WAIT_ROW_FUTEX;
 	char count[RP_TEXT_MAX], address[32] = "";
 
@@ -119,17 +120,9 @@ static int print(const struct waits_view *view)
 		{ .key = "address", .title = "ADDRESS" },
 		{ .key = "stack", .title = "STACK" },
 	};
-	const uint64_t top = rp_report_top(view->report);
-	struct rp_rows rows;
-	int status;
 
-	rp_rows_init(&rows, view->report->options->format, columns,
-		     sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < view->table.count && i < top; i++)
-		add_row(view, &rows, &view->table.rows[i]);
-	status = rp_rows_print(&rows);
-	rp_rows_fini(&rows);
-	return status;
+	return rp_report_print(view->report, columns, sizeof(columns) / sizeof(columns[0]),
+			       view->table.count, add_row, view);
 }
 
 static int read_and_print(struct waits_view *view)
