@@ -16,6 +16,9 @@
 #define SEARCH_BYTES (64u << 10)
 #define SEARCH_WORDS 63u
 
+/* The part of the stack in which ask_outwards() looks for return addresses. */
+#define ASK_BYTES 4096u
+
 /* More frames than the library has between an event's function and this file. */
 #define LEFT_OUT_MAX 16u
 
@@ -289,14 +292,35 @@ static void learn(const struct rp_object_text *object, uint64_t address, uint64_
 
 /*
  * Request the rule of an instruction. A request does not replace an earlier one in the same entry:
- * after a wrong frame pointer, addresses may be garbage.
+ * after a wrong frame pointer, addresses may be garbage. Return: whether the request is new.
  */
-static void ask(uint64_t address)
+static bool ask(uint64_t address)
 {
 	uint64_t *question = &asked[(address * 0x9e3779b97f4a7c15ull) >> 58];
 
-	if (rp_load_relaxed(question) == 0)
-		rp_store_relaxed(question, address);
+	if (rp_load_relaxed(question) != 0)
+		return false;
+	rp_store_relaxed(question, address);
+	return true;
+}
+
+/*
+ * Request the rules of the frames further out: of each word of the stack that may be a return
+ * address. Otherwise each call of rp_unwind_cache_fill() would add the rule of one more frame.
+ */
+static void ask_outwards(const struct frame_walk *walk)
+{
+	const uint64_t low = walk->registers->value[RP_REG_RSP];
+	struct rp_objects objects;
+	uint64_t word, words[3];
+
+	rp_objects_open(&objects);
+	for (uint64_t at = low; at - low < ASK_BYTES && read_word(walk, at, &word); at += 8) {
+		if (rp_objects_find(&objects, word - 1) &&
+		    !rp_unwind_cache_words(rp_unwind_cache_tag(word - 1, objects.generation), words))
+			ask(word - 1);
+	}
+	rp_objects_close(&objects);
 }
 
 /* Step with the rules in the tables, and add them to the cache. */
@@ -374,7 +398,8 @@ walk_on_asking(struct frame_walk *walk, enum rp_plain_kind kind, uint64_t *ret_f
 
 	while (count < max && next != STOP) {
 		if (next == UNKNOWN) {
-			ask(registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL));
+			if (ask(registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL)))
+				ask_outwards(walk);
 			if (count == 0)
 				return -EAGAIN;
 			kind = RP_PLAIN_NONE;
