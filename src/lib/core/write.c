@@ -41,7 +41,7 @@ __thread bool rp_thread_listens __attribute__((tls_model("initial-exec")));
 
 /* The ids that the thread has, and then the frames. */
 struct prefix {
-	uint64_t words[sizeof(struct rp_activity) / sizeof(uint64_t) + RP_STACK_MAX];
+	uint64_t content[sizeof(struct rp_activity) / sizeof(uint64_t) + RP_STACK_MAX];
 };
 
 /* Store the ids of the prefix; ids that are zero are left out. Return: their size in bytes. */
@@ -134,7 +134,7 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 
 	if (id_bytes)
 		memcpy(&prefix, ids, id_bytes);
-	count = take_stack(frame, &prefix.words[id_bytes / sizeof(uint64_t)]);
+	count = take_stack(frame, &prefix.content[id_bytes / sizeof(uint64_t)]);
 	write->thread_flags |= (uint64_t)count << 56;
 	write->prefix = &prefix;
 	write->prefix_bytes = id_bytes + count * sizeof(uint64_t);
@@ -348,7 +348,7 @@ write_multi(struct rp_write *write, uint64_t slots, const void *frame)
 	return others ? write_slots(write, others, frame) : 0;
 }
 
-/* Return: whether one of the slots in rp_slow_path_mask needs more than a record without a stack. */
+/* Return: whether one of the slots needs more than a record without a stack. */
 static inline bool needs_slow_path(const struct rp_event *event, uint64_t slots)
 {
 	return !(event->flags & RP_EVENT_NO_STACK) ||

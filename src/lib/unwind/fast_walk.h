@@ -123,7 +123,7 @@ rp_fast_step(const struct rp_window *window, uint32_t generation, struct rp_fast
 }
 
 /*
- * As rp_unwind_callers(). `window` is the part of the thread's stack that begins with the frame, and
+ * As rp_unwind_callers(). `window` is the part of the thread's stack that begins with the frame.
  * `generation` is that of the loaded objects.
  *
  * Return: the number of addresses; 0: the walk needs more than the common case, and the caller must

@@ -316,8 +316,9 @@ static void ask_outwards(const struct frame_walk *walk)
 
 	rp_objects_open(&objects);
 	for (uint64_t at = low; at - low < ASK_BYTES && read_word(walk, at, &word); at += 8) {
-		if (rp_objects_find(&objects, word - 1) &&
-		    !rp_unwind_cache_words(rp_unwind_cache_tag(word - 1, objects.generation), words))
+		const uint64_t tag = rp_unwind_cache_tag(word - 1, objects.generation);
+
+		if (rp_objects_find(&objects, word - 1) && !rp_unwind_cache_words(tag, words))
 			ask(word - 1);
 	}
 	rp_objects_close(&objects);

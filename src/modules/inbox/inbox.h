@@ -20,8 +20,8 @@
 
 #define INBOX_EXPORT __attribute__((visibility("default")))
 /*
- * The return address of a wrapper, as __builtin_return_address(0). It is read from the stack when it
- * is needed, so no register keeps it while the wrapper calls the next definition.
+ * The return address of a wrapper, as __builtin_return_address(0). The wrapper reads it from the
+ * stack when it needs it, so no register keeps it while the wrapper calls the next definition.
  */
 #if defined(__x86_64__)
 #define INBOX_CALLER() (((void *volatile *)__builtin_dwarf_cfa())[-1])

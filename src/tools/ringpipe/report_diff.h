@@ -43,7 +43,7 @@ void rp_diff_finish(struct rp_diff_rows *rows);
 /* Return: whether the row has changed, by the test. */
 bool rp_diff_is_changed(const struct rp_diff_row *row);
 
-/* Return: whether the later trace, which is opened twice, can be; otherwise, after an error line. */
+/* Return: false, after an error line, if the later trace is no file, which can be opened twice. */
 bool rp_diff_is_file(const char *path);
 
 void rp_diff_fini(struct rp_diff_rows *rows);

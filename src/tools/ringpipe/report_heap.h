@@ -10,7 +10,7 @@ struct rp_heap_view {
 	const struct rp_report *report;
 	struct rp_profile profile;
 	struct rp_heap_profile heap;
-	bool has_table;			/* otherwise rp_heap_view_read() printed why there is none */
+	bool has_table;			/* false: rp_heap_view_read() printed the reason */
 };
 
 /* Return: the exit status; RP_EXIT_FAILURE after an error line: there is nothing to free. */
@@ -28,7 +28,7 @@ uint64_t rp_heap_rounded(double number);
 void rp_heap_bytes_add(struct rp_rows *rows, double bytes);
 void rp_heap_count_add(struct rp_rows *rows, double count);
 
-/* With --diff: what each stack had allocated and not freed at two times. Return: the exit status. */
+/* Print the live blocks of each stack at two times, of --diff. Return: the exit status. */
 int rp_report_heap_diff(const struct rp_report *report);
 
 #endif

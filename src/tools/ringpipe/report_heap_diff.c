@@ -17,7 +17,7 @@
 #include "tools/ringpipe/report_heap.h"
 #include "tools/trace/input.h"
 
-/* What one stack had at the two times. */
+/* The live blocks of one stack at the two times. */
 struct heap_growth {
 	const struct rp_heap_view *view;	/* which has the stack */
 	uint64_t process;
