@@ -127,6 +127,74 @@ class Heap(Report):
                     "provider ringpipe-heap\n")
 
 
+class HeapGrowth(Report):
+    def growth(self, *arguments):
+        out, err = self.run_tool("report", *arguments, "--format=json")
+        self.assertEqual(err, "")
+        return [("".join(row["stack"]), row["grown_bytes"], row["grown_blocks"],
+                 row["before_bytes"], row["before_blocks"], row["after_bytes"],
+                 row["after_blocks"], row["process"]) for row in json.loads(out)]
+
+    def test_the_live_memory_of_two_times_of_a_trace_agrees_with_its_record(self):
+        chance, machine = random.Random(2), Machine()
+        live, before = {}, {}
+        for number in range(1, 2000):
+            live[number] = (chance.choice(["ab", "cb", "db"]), chance.choice([16, 4096, 10**6]))
+            machine.allocate(number, live[number][1], 1, live[number][0])
+            if chance.random() < 0.6:
+                freed = chance.choice(list(live))
+                del live[freed]
+                machine.free(freed)
+            if number == 1000:
+                middle, before = machine.number, dict(live)
+        path = self.write("t.nettrace", machine.end())
+        rows = self.growth(path, "heap", "--diff", f"{middle * 1000 + 500}ns")
+
+        def sums(blocks, stack):
+            sizes = [size for owner, size in blocks.values() if owner == stack]
+            return sum(sizes), len(sizes)
+        self.assertEqual({row[0] for row in rows}, {"ab", "cb", "db"})
+        for stack, bytes_, blocks, *rest, process in rows:
+            first, last = sums(before, stack), sums(live, stack)
+            self.assertEqual(rest, [*first, *last])
+            self.assertEqual((bytes_, blocks), (last[0] - first[0], last[1] - first[1]))
+            self.assertEqual(process, "shop")
+        self.assertEqual([row[1] for row in rows], sorted((row[1] for row in rows), reverse=True))
+
+    def test_stacks_of_two_traces_are_the_same_if_their_names_are(self):
+        first = Machine().allocate(1, 100, 1, "ab").allocate(2, 50, 1, "c").allocate(3, 7, 1, "d")
+        later = Machine().allocate(9, 3, 1, "ef").allocate(2, 130, 1, "ab").allocate(1, 20, 1, "ab")
+        later.allocate(4, 7, 1, "d").allocate(5, 9, 1, "b").free(5)
+        paths = self.write("1.nettrace", first.end()), self.write("2.nettrace", later.end())
+        self.assertEqual(self.growth(paths[0], "heap", "--diff", paths[1]), [
+            ("ab", 50, 1, 100, 1, 150, 2, "shop"), ("ef", 3, 1, 0, 0, 3, 1, "shop"),
+            ("d", 0, 0, 7, 1, 7, 1, "shop"), ("c", -50, -1, 50, 1, 0, 0, "shop")])
+        self.assertEqual({row[1:3] for row in self.growth(paths[0], "heap", "--diff", paths[0])},
+                         {(0, 0)})
+        out = self.run_tool("report", paths[0], "heap", "--diff", paths[1], "--top", 1)[0]
+        self.assertEqual([line.split() for line in out.splitlines()], [
+            ["GROWN", "BLOCKS", "BEFORE", "BLOCKS", "AFTER", "BLOCKS", "PROCESS", "STACK"],
+            ["+50", "B", "+1", "100", "B", "1", "150", "B", "2", "shop", "a", "<", "b"]])
+
+    def test_a_comparison_without_two_times_is_refused(self):
+        path = self.write("t.nettrace", Machine().allocate(1, 100, 1, "a").end())
+        empty = self.write("empty.nettrace", Machine().end())
+        for arguments, status, message in (
+                (["--diff", "/nonexistent"], 1, "/nonexistent: No such file"),
+                (["--diff", "5x"], 1, "5x: No such file"),
+                (["--diff", "/dev/null"], 1, "needs a file"),
+                (["--diff", "1s", "--from", "2s"], 2, "not between --from and --to"),
+                (["--diff", "3s", "--to", "2s"], 2, "not between --from and --to"),
+                (["--diff", empty], 1, "no samples of the heap")):
+            out, err = self.run_tool("report", path, "heap", *arguments, status=status)
+            self.assertEqual(out, "")
+            self.assertIn(message, err)
+        _, err = self.run_tool("report", empty, "heap", "--diff", path, status=1)
+        self.assertIn("no samples of the heap", err)
+        _, err = self.run_tool("report", path, "locks", "--diff", path, status=2)
+        self.assertIn("--diff cannot be used with locks", err)
+
+
 class Locks(Report):
     def test_the_waits_of_each_lock_and_holder_are_summed(self):
         chance, machine, sums = random.Random(2), Machine(), {}
