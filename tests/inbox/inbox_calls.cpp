@@ -15,6 +15,7 @@
 #include <string>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <syslog.h>
@@ -132,6 +133,32 @@ void wait_for(pid_t child, int expected)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == expected);
 }
 
+/* The arguments and the environment arrive as the caller gave them. */
+void execute_with_list()
+{
+	char variable[] = "INBOX_TEST=5";
+	char *const environment[] = { variable, nullptr };
+	static const char script[] = "test \"$0$1$2$3$4$5$6$7\" = abcdefgh || exit 1; "
+				     "exit ${INBOX_TEST-4}";
+
+	for (int kind = 0; kind < 3; kind++) {
+		pid_t child = vfork();
+
+		if (child == 0 && kind == 0)
+			execl("/bin/sh", "sh", "-c", script, "a", "b", "c", "d", "e", "f", "g",
+			      "h", nullptr);
+		else if (child == 0 && kind == 1)
+			execlp("sh", "sh", "-c", script, "a", "b", "c", "d", "e", "f", "g", "h",
+			       nullptr);
+		else if (child == 0)
+			execle("/bin/sh", "sh", "-c", script, "a", "b", "c", "d", "e", "f", "g",
+			       "h", nullptr, environment);
+		if (child == 0)
+			_exit(1);
+		wait_for(child, kind == 2 ? 5 : 4);
+	}
+}
+
 void processes()
 {
 	char name[] = "true";
@@ -153,6 +180,13 @@ void processes()
 	std::printf("spawned %d\n", child);
 	CHECK(posix_spawn(&child, "/nonexistent", nullptr, nullptr, arguments, environ) == ENOENT);
 	CHECK(execv("/nonexistent", arguments) == -1 && errno == ENOENT);
+	CHECK(execl("/nonexistent/l", name, nullptr) == -1 && errno == ENOENT);
+	CHECK(execlp("nonexistent-lp", name, "1", nullptr) == -1 && errno == ENOENT);
+	CHECK(execle("/nonexistent/le", name, nullptr, environ) == -1 && errno == ENOENT);
+	CHECK(fexecve(99, arguments, environ) == -1 && errno == EBADF);
+	CHECK(execveat(AT_FDCWD, "/nonexistent/at", arguments, environ, 0) == -1 &&
+	      errno == ENOENT);
+	execute_with_list();
 	std::fflush(stdout);
 	unsetenv("RINGPIPE_CONFIG");
 	execvp("true", arguments);

@@ -75,8 +75,9 @@ class Calls(InboxTest):
                          [("forked", None, children["forked"], None),
                           ("spawned", "true", children["spawned"], 0),
                           ("spawned", "/nonexistent", 0, errno.ENOENT),
-                          ("executing", "/nonexistent", None, None),
-                          ("executing", "true", None, None)])
+                          *(("executing", file, None, None) for file in (
+                              "/nonexistent", "/nonexistent/l", "nonexistent-lp",
+                              "/nonexistent/le", "/proc/self/fd/99", "/nonexistent/at", "true"))])
 
 
 class Edges(InboxTest):

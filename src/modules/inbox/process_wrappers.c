@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes: forks, and programs that the process executes. */
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <ringpipe/event.h>
@@ -28,6 +32,9 @@ static struct {
 	int (*execv)(const char *file, char *const *arguments);
 	int (*execvp)(const char *file, char *const *arguments);
 	int (*execvpe)(const char *file, char *const *arguments, char *const *environment);
+	int (*fexecve)(int fd, char *const *arguments, char *const *environment);
+	int (*execveat)(int folder, const char *file, char *const *arguments,
+			char *const *environment, int flags);
 	spawn_function *spawn, *spawnp;
 } next;
 
@@ -37,6 +44,8 @@ static void find_next(void)
 	next.execv = rp_inbox_next("execv");
 	next.execvp = rp_inbox_next("execvp");
 	next.execvpe = rp_inbox_next("execvpe");
+	next.fexecve = rp_inbox_next("fexecve");
+	next.execveat = rp_inbox_find_next("execveat");
 	next.spawn = rp_inbox_next_version("posix_spawn", "GLIBC_2.15");
 	next.spawnp = rp_inbox_next_version("posix_spawnp", "GLIBC_2.15");
 	next.fork = rp_inbox_next("fork");
@@ -111,6 +120,89 @@ INBOX_EXPORT int execvpe(const char *file, char *const *arguments, char *const *
 {
 	report_exec(file, __builtin_return_address(0));
 	return next.execvpe(file, arguments, environment);
+}
+
+/* Report the program of an open file. */
+static void report_exec_of(int fd, const void *caller)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+	report_exec(file, caller);
+}
+
+INBOX_EXPORT int fexecve(int fd, char *const *arguments, char *const *environment)
+{
+	report_exec_of(fd, __builtin_return_address(0));
+	return next.fexecve(fd, arguments, environment);
+}
+
+INBOX_EXPORT int execveat(int folder, const char *file, char *const *arguments,
+			  char *const *environment, int flags)
+{
+	if (*file == '\0' && flags & AT_EMPTY_PATH)
+		report_exec_of(folder, __builtin_return_address(0));
+	else
+		report_exec(file, __builtin_return_address(0));
+	/* glibc has the function since 2.34. */
+	if (next.execveat)
+		return next.execveat(folder, file, arguments, environment, flags);
+	return (int)syscall(SYS_execveat, folder, file, arguments, environment, flags);
+}
+
+/* Return: how many arguments there are before the NULL, including the first one. */
+static size_t count_arguments(const char *argument, va_list list)
+{
+	size_t count = 0;
+
+	for (; argument; argument = va_arg(list, const char *))
+		count++;
+	return count;
+}
+
+/*
+ * Declare the array `arguments` of a wrapper with a list of arguments, and `list`, which is after
+ * the NULL. The array is on the stack, because the wrapper may be called in a signal handler, or
+ * after vfork(2).
+ */
+#define TAKE_ARGUMENTS(argument) \
+	va_list list; \
+	va_start(list, argument); \
+	const size_t count = count_arguments(argument, list); \
+	char **const arguments = __builtin_alloca((count + 1) * sizeof(*arguments)); \
+	va_end(list); \
+	va_start(list, argument); \
+	arguments[0] = (char *)(uintptr_t)(argument); \
+	for (size_t i = 1; count > 0 && i <= count; i++) \
+		arguments[i] = va_arg(list, char *)
+
+INBOX_EXPORT int execl(const char *file, const char *argument, ...)
+{
+	TAKE_ARGUMENTS(argument);
+
+	va_end(list);
+	report_exec(file, __builtin_return_address(0));
+	return next.execv(file, arguments);
+}
+
+INBOX_EXPORT int execlp(const char *file, const char *argument, ...)
+{
+	TAKE_ARGUMENTS(argument);
+
+	va_end(list);
+	report_exec(file, __builtin_return_address(0));
+	return next.execvp(file, arguments);
+}
+
+INBOX_EXPORT int execle(const char *file, const char *argument, ...)
+{
+	char *const *environment;
+
+	TAKE_ARGUMENTS(argument);
+	environment = va_arg(list, char *const *);
+	va_end(list);
+	report_exec(file, __builtin_return_address(0));
+	return next.execve(file, arguments, environment);
 }
 
 static void report_spawn(const char *file, const pid_t *child, int result, const void *caller)
