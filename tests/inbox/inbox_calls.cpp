@@ -141,7 +141,7 @@ void execute_with_list()
 	static const char script[] = "test \"$0$1$2$3$4$5$6$7\" = abcdefgh || exit 1; "
 				     "exit ${INBOX_TEST-4}";
 
-	for (int kind = 0; kind < 3; kind++) {
+	for (volatile int kind = 0; kind < 3; kind = kind + 1) {
 		pid_t child = vfork();
 
 		if (child == 0 && kind == 0)

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +56,28 @@ static void *thread_work(void *data)
 	while (end == IS_CANCELLED)
 		pause();
 	return data;
+}
+
+static int c11_work(void *data)
+{
+	CHECK(pthread_setname_np(pthread_self(), "c11") == 0);
+	printf("thread %ld %p c11\n", thread_id(), (void *)(uintptr_t)c11_work);
+	if (*(const bool *)data)
+		thrd_exit(-7);
+	return -7;
+}
+
+static void c11_threads(void)
+{
+	for (int i = 0; i < 10; i++) {
+		bool exits = i % 2;
+		thrd_t thread;
+		int result;
+
+		CHECK(thrd_create(&thread, c11_work, &exits) == thrd_success);
+		CHECK(thrd_join(thread, &result) == thrd_success && result == -7);
+	}
+	printf("creator %ld\n", thread_id());
 }
 
 static void threads(void)
@@ -108,12 +131,17 @@ static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static bool is_signalled;
 static long waiting_thread;	/* 0: no thread is about to wait */
 
+static mtx_t c11_mutex;
+static cnd_t c11_condition;
+
 struct lock_kind {
 	const char *name;
 	const void *address;
 	void (*hold)(void);
 	void (*release)(void);
 	void (*wait)(void);		/* for the other thread to release it */
+	void (*end)(void);		/* unlocks what wait() locked */
+	void (*begin)(void);		/* locks what wait() needs; NULL: nothing */
 };
 
 static void hold_mutex(void)
@@ -160,12 +188,42 @@ static void wait_condition(void)
 		CHECK(pthread_cond_wait(&condition, &mutex) == 0);
 }
 
+static void hold_c11(void)
+{
+	CHECK(mtx_lock(&c11_mutex) == thrd_success);
+}
+
+static void release_c11(void)
+{
+	CHECK(mtx_unlock(&c11_mutex) == thrd_success);
+}
+
+static void signal_c11(void)
+{
+	hold_c11();
+	is_signalled = true;
+	CHECK(cnd_broadcast(&c11_condition) == thrd_success);
+	release_c11();
+}
+
+static void wait_c11(void)
+{
+	while (!is_signalled)
+		CHECK(cnd_wait(&c11_condition, &c11_mutex) == thrd_success);
+}
+
 static const struct lock_kind lock_kinds[] = {
-	{ "mutex", &mutex, hold_mutex, release_mutex, hold_mutex },
-	{ "write-by-reader", &rwlock, hold_reader, release_rwlock, hold_writer },
-	{ "write-by-writer", &rwlock, hold_writer, release_rwlock, hold_writer },
-	{ "read-by-writer", &rwlock, hold_writer, release_rwlock, hold_reader },
-	{ "condition", &condition, hold_none, signal_condition, wait_condition },
+	{ "mutex", &mutex, hold_mutex, release_mutex, hold_mutex, release_mutex, NULL },
+	{ "write-by-reader", &rwlock, hold_reader, release_rwlock, hold_writer, release_rwlock,
+	  NULL },
+	{ "write-by-writer", &rwlock, hold_writer, release_rwlock, hold_writer, release_rwlock,
+	  NULL },
+	{ "read-by-writer", &rwlock, hold_writer, release_rwlock, hold_reader, release_rwlock,
+	  NULL },
+	{ "condition", &condition, hold_none, signal_condition, wait_condition, release_mutex,
+	  hold_mutex },
+	{ "mutex", &c11_mutex, hold_c11, release_c11, hold_c11, release_c11, NULL },
+	{ "condition", &c11_condition, hold_none, signal_c11, wait_c11, release_c11, hold_c11 },
 };
 
 static void *lock_waiter(void *data)
@@ -173,14 +231,13 @@ static void *lock_waiter(void *data)
 	const struct lock_kind *kind = data;
 	uint64_t before, after;
 
-	if (kind->wait == wait_condition)
-		hold_mutex();
+	if (kind->begin)
+		kind->begin();
 	before = now_ns();
 	__atomic_store_n(&waiting_thread, thread_id(), __ATOMIC_RELEASE);
 	kind->wait();
 	after = now_ns();
-	(kind->wait == hold_writer || kind->wait == hold_reader ? release_rwlock :
-								  release_mutex)();
+	kind->end();
 	printf("waiter %ld %ld\n", thread_id(), (long)(after - before));
 	return NULL;
 }
@@ -208,6 +265,8 @@ static void locks(void)
 {
 	const struct timespec past = { .tv_sec = 1 };
 
+	CHECK(mtx_init(&c11_mutex, mtx_timed) == thrd_success);
+	CHECK(cnd_init(&c11_condition) == thrd_success);
 	for (size_t i = 0; i < sizeof(lock_kinds) / sizeof(lock_kinds[0]); i++) {
 		for (int round = 0; round < LOCK_ROUNDS; round++)
 			wait_once(&lock_kinds[i]);
@@ -223,6 +282,10 @@ static void locks(void)
 	CHECK(pthread_cond_timedwait(&condition, &mutex, &past) == ETIMEDOUT);
 	CHECK(pthread_mutex_timedlock(&mutex, &past) == ETIMEDOUT);
 	release_mutex();
+	hold_c11();
+	CHECK(cnd_timedwait(&c11_condition, &c11_mutex, &past) == thrd_timedout);
+	CHECK(mtx_timedlock(&c11_mutex, &past) == thrd_timedout);
+	release_c11();
 	hold_writer();
 	/* The same results as without the wrappers. */
 	CHECK(pthread_rwlock_tryrdlock(&rwlock) == EBUSY);
@@ -374,6 +437,7 @@ static const struct part {
 	void (*run)(void);
 } parts[] = {
 	{ "threads", threads },
+	{ "c11-threads", c11_threads },
 	{ "locks", locks },
 	{ "heap-functions", heap_functions },
 	{ "heap-samples", heap_samples },

@@ -64,8 +64,8 @@ static __attribute__((noinline)) int wait_with_event(pthread_cond_t *condition,
 	return ret;
 }
 
-static int wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex,
-		      const struct inbox_deadline *deadline, const void *caller)
+int rp_inbox_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+			    const struct inbox_deadline *deadline, const void *caller)
 {
 	return inbox_locks_condition_waited_enabled() && rp_inbox_is_program(caller) ?
 	       wait_with_event(condition, mutex, deadline) :
@@ -74,15 +74,15 @@ static int wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex,
 
 INBOX_EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
-	return wait_until(condition, mutex, &(struct inbox_deadline){ .time = NULL },
-			  __builtin_return_address(0));
+	return rp_inbox_condition_wait(condition, mutex, &(struct inbox_deadline){ .time = NULL },
+				       __builtin_return_address(0));
 }
 
 INBOX_EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
 					const struct timespec *time)
 {
-	return wait_until(condition, mutex, &(struct inbox_deadline){ .time = time },
-			  __builtin_return_address(0));
+	return rp_inbox_condition_wait(condition, mutex, &(struct inbox_deadline){ .time = time },
+				       __builtin_return_address(0));
 }
 
 INBOX_EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
@@ -90,7 +90,7 @@ INBOX_EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex
 {
 	const struct inbox_deadline deadline = { .time = time, .has_clock = true, .clock = clock };
 
-	return wait_until(condition, mutex, &deadline, __builtin_return_address(0));
+	return rp_inbox_condition_wait(condition, mutex, &deadline, __builtin_return_address(0));
 }
 
 INBOX_EXPORT int pthread_cond_signal(pthread_cond_t *condition)

@@ -13,6 +13,7 @@
 #ifndef RP_INBOX_H
 #define RP_INBOX_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,6 +78,14 @@ bool rp_inbox_is_engine(const void *caller);
  * not write events or change what the wrappers store.
  */
 bool rp_inbox_is_vfork_child(void);
+
+/*
+ * As thrd_create(3), with the events of threads.
+ * @caller: the return address of the wrapper.
+ * Return: 0; or an error of pthread_create(3).
+ */
+int rp_inbox_create_c11(pthread_t *thread, int (*routine)(void *), void *argument,
+			const void *caller);
 
 /* Register fork handlers, callbacks and counters of each file, when the library is loaded. */
 void rp_inbox_threads_init(void);

@@ -3,6 +3,7 @@
 #ifndef RP_INBOX_LOCK_EVENTS_H
 #define RP_INBOX_LOCK_EVENTS_H
 
+#include <pthread.h>
 #include <time.h>
 
 #include <ringpipe/event.h>
@@ -33,10 +34,22 @@ struct inbox_deadline {
 /* Return: whether libc accepts the deadline. The functions that only try do not check it. */
 static inline bool rp_inbox_is_valid(const struct inbox_deadline *deadline)
 {
+	if (!deadline->time)
+		return true;
 	return deadline->time->tv_nsec >= 0 && deadline->time->tv_nsec < 1000000000 &&
 	       (!deadline->has_clock || deadline->clock == CLOCK_REALTIME ||
 		deadline->clock == CLOCK_MONOTONIC);
 }
+
+/*
+ * Lock a mutex, or wait for a condition, with the event of a wait.
+ * @caller: the return address of the wrapper.
+ * Context and Return: as the functions of libc.
+ */
+int rp_inbox_mutex_lock(pthread_mutex_t *mutex, const struct inbox_deadline *deadline,
+			const void *caller);
+int rp_inbox_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+			    const struct inbox_deadline *deadline, const void *caller);
 
 /* Return: whether the thread's waits are those of the program. */
 static inline bool rp_inbox_is_program(const void *caller)

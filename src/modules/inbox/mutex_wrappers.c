@@ -94,8 +94,8 @@ INBOX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 	       wait_without_deadline(mutex, INBOX_CALLER());
 }
 
-static int lock_until(pthread_mutex_t *mutex, const struct inbox_deadline *deadline,
-		      const void *caller)
+int rp_inbox_mutex_lock(pthread_mutex_t *mutex, const struct inbox_deadline *deadline,
+			const void *caller)
 {
 	int result;
 
@@ -108,8 +108,8 @@ static int lock_until(pthread_mutex_t *mutex, const struct inbox_deadline *deadl
 
 INBOX_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *time)
 {
-	return lock_until(mutex, &(struct inbox_deadline){ .time = time },
-			  __builtin_return_address(0));
+	return rp_inbox_mutex_lock(mutex, &(struct inbox_deadline){ .time = time },
+				   __builtin_return_address(0));
 }
 
 INBOX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
@@ -117,5 +117,5 @@ INBOX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock
 {
 	const struct inbox_deadline deadline = { .time = time, .has_clock = true, .clock = clock };
 
-	return lock_until(mutex, &deadline, __builtin_return_address(0));
+	return rp_inbox_mutex_lock(mutex, &deadline, __builtin_return_address(0));
 }

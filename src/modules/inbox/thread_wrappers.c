@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads: their creation, start, name and end. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ typedef int prctl_function(int option, ...);
 /* The arguments of run_thread(), in memory that the new thread frees. */
 struct inbox_thread_start {
 	void *(*routine)(void *);
+	int (*c11_routine)(void *);	/* of thrd_create(3); NULL: `routine` is the one to call */
 	void *argument;
 	pid_t creator;
 	bool is_of_engine;
@@ -41,6 +43,11 @@ static void end_thread(void *routine)
 		inbox_threads_ended(routine);
 }
 
+static void *address_of(const struct inbox_thread_start *start)
+{
+	return start->c11_routine ? (void *)start->c11_routine : (void *)start->routine;
+}
+
 static void *run_thread(void *data)
 {
 	const struct inbox_thread_start start = *(struct inbox_thread_start *)data;
@@ -49,28 +56,28 @@ static void *run_thread(void *data)
 	rp_inbox_thread.is_of_engine = start.is_of_engine;
 	free(data);
 	if (!start.is_of_engine)
-		inbox_threads_started((const void *)start.routine, (uint32_t)start.creator);
-	pthread_cleanup_push(end_thread, (void *)start.routine);
-	result = start.routine(start.argument);
+		inbox_threads_started(address_of(&start), (uint32_t)start.creator);
+	pthread_cleanup_push(end_thread, address_of(&start));
+	/* glibc keeps the result of a thread of C11 as a pointer. */
+	result = start.c11_routine ? (void *)(intptr_t)start.c11_routine(start.argument) :
+				     start.routine(start.argument);
 	pthread_cleanup_pop(1);
 	return result;
 }
 
-static int create_without_event(create_function *create, pthread_t *thread,
-				const pthread_attr_t *attributes, void *(*routine)(void *),
-				void *argument, bool is_of_engine)
+static int create_without_event(pthread_t *thread, const pthread_attr_t *attributes,
+				const struct inbox_thread_start *wanted)
 {
 	struct inbox_thread_start *start = malloc(sizeof(*start));
 	int ret;
 
-	/* The thread matters more than its events. */
+	/* The thread matters more than its events, but one of C11 cannot start without them. */
 	if (!start)
-		return create(thread, attributes, routine, argument);
-	*start = (struct inbox_thread_start){
-		.routine = routine, .argument = argument, .is_of_engine = is_of_engine,
-		.creator = rp_inbox_thread_id(),
-	};
-	ret = create(thread, attributes, run_thread, start);
+		return wanted->c11_routine ? ENOMEM :
+		       next_create(thread, attributes, wanted->routine, wanted->argument);
+	*start = *wanted;
+	start->creator = rp_inbox_thread_id();
+	ret = next_create(thread, attributes, run_thread, start);
 	if (ret != 0)
 		free(start);
 	return ret;
@@ -80,21 +87,35 @@ static int create_without_event(create_function *create, pthread_t *thread,
  * Each thread starts in run_thread(), also while no session wants the events, since a session may
  * want the thread's end.
  */
+static int create(pthread_t *thread, const pthread_attr_t *attributes,
+		  struct inbox_thread_start start, const void *caller)
+{
+	int ret;
+
+	start.is_of_engine = rp_inbox_thread.is_of_engine || rp_inbox_is_engine(caller);
+	if (!next_create)
+		next_create = rp_inbox_next("pthread_create");
+	ret = create_without_event(thread, attributes, &start);
+	/* `*thread` may not exist any more: it may be in memory that the new thread frees. */
+	if (ret == 0 && !start.is_of_engine)
+		inbox_threads_created(address_of(&start));
+	return ret;
+}
+
 INBOX_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 				void *(*routine)(void *), void *argument)
 {
-	const bool is_of_engine = rp_inbox_thread.is_of_engine ||
-				  rp_inbox_is_engine(__builtin_return_address(0));
-	int ret;
+	const struct inbox_thread_start start = { .routine = routine, .argument = argument };
 
-	if (!next_create)
-		next_create = rp_inbox_next("pthread_create");
-	ret = create_without_event(next_create, thread, attributes, routine, argument,
-				   is_of_engine);
-	/* `*thread` may not exist any more: it may be in memory that the new thread frees. */
-	if (ret == 0 && !is_of_engine)
-		inbox_threads_created((const void *)routine);
-	return ret;
+	return create(thread, attributes, start, __builtin_return_address(0));
+}
+
+int rp_inbox_create_c11(pthread_t *thread, int (*routine)(void *), void *argument,
+			const void *caller)
+{
+	const struct inbox_thread_start start = { .c11_routine = routine, .argument = argument };
+
+	return create(thread, NULL, start, caller);
 }
 
 static bool may_report_name(void)
