@@ -106,6 +106,7 @@ cmake_configure()
 	local sanitized=
 	[[ $sanitizers == none ]] || sanitized=-fsanitize=$sanitizers
 	mkdir -p "$work/cmake" && cp "$work"/example.c* "$work/cmake" &&
+		take_plain "$work/cmake" &&
 		cat >"$work/cmake/CMakeLists.txt" <<-END
 		cmake_minimum_required(VERSION 3.16)
 		project(host C CXX)
@@ -118,6 +119,8 @@ cmake_configure()
 		target_link_libraries(cmake-shared-cpp ringpipe::ringpipe)
 		add_executable(cmake-static-c example.c)
 		target_link_libraries(cmake-static-c ringpipe::static)
+		add_executable(cmake-inbox plain.c)
+		target_link_libraries(cmake-inbox -Wl,--as-needed ringpipe::inbox)
 		add_library(cmake-plugin MODULE example.c)
 		target_link_libraries(cmake-plugin ringpipe::static)
 		END
@@ -152,25 +155,35 @@ shared_library_is_used()
 	ldd "$work/$1" | grep "libringpipe.so.1 => $root"
 }
 
-# A program that knows nothing of ringpipe has the in-box providers, linked or preloaded.
-inbox_is_used()
+# take_plain FOLDER: a program that knows nothing of ringpipe.
+take_plain()
 {
-	local flags command trace=$work/inbox.nettrace
-	flags=$(env -u LD_LIBRARY_PATH PKG_CONFIG_SYSROOT_DIR="$root" pkg-config --libs \
-		ringpipe-inbox) || return
-	cat >"$work/plain.c" <<-END
+	cat >"$1/plain.c" <<-END
 	#include <stdlib.h>
 	int main(void) { void *volatile block = malloc(100); free(block); return 0; }
 	END
+}
+
+# has_inbox_events COMMAND…
+has_inbox_events()
+{
+	local trace=$work/inbox.nettrace
+	rm -f "$trace"
+	RINGPIPE_CONFIG=ringpipe-heap::4:SampleBytes=1 RINGPIPE_OUTPUT=$trace "$@" &&
+		ringpipe report "$trace" heap --format csv
+}
+
+# Such a program has the in-box providers, linked or preloaded.
+inbox_is_used()
+{
+	local flags
+	flags=$(env -u LD_LIBRARY_PATH PKG_CONFIG_SYSROOT_DIR="$root" pkg-config --libs \
+		ringpipe-inbox) || return
+	take_plain "$work"
 	# shellcheck disable=SC2086
 	"$cc" -Wl,--as-needed "$work/plain.c" -o "$work/linked" $flags &&
-		"$cc" "$work/plain.c" -o "$work/plain" || return
-	for command in "$work/linked" "ringpipe inbox -- $work/plain"; do
-		rm -f "$trace"
-		# shellcheck disable=SC2086
-		RINGPIPE_CONFIG=ringpipe-heap::4:SampleBytes=1 RINGPIPE_OUTPUT=$trace $command &&
-			ringpipe report "$trace" heap --format csv || return
-	done
+		"$cc" "$work/plain.c" -o "$work/plain" && has_inbox_events "$work/linked" &&
+		has_inbox_events ringpipe inbox -- "$work/plain"
 }
 
 shared_library_is_not_needed()
@@ -225,6 +238,10 @@ if command -v cmake >/dev/null; then
 	for program in cmake-shared-c cmake-shared-cpp cmake-static-c; do
 		check "1000 events are in the trace of $program" trace_example "$program"
 	done
+	if [[ $sanitizers == none ]]; then
+		check "CMake's program has the in-box providers" \
+			has_inbox_events "$work/cmake-inbox"
+	fi
 	check "the program of CMake's static target does without the shared library" \
 		eval '! shared_library_is_used cmake-static-c'
 	check "CMake refuses a version that is not there" eval '! cmake_configure newer 0.2'

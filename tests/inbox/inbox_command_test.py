@@ -7,6 +7,7 @@ Environment: STATIC, a program that is linked statically; the others as in inbox
 import os
 import shutil
 import signal
+import subprocess
 import unittest
 
 from inbox import INBOX, PROGRAM, InboxTest
@@ -90,6 +91,34 @@ class Refuses(InboxTest):
         os.chmod(path, 0o2755)
         self.refuse(path, "set-group-ID")
         os.chmod(path, 0o755)
+        self.run_tool("inbox", "--", path, "threads")
+
+    def test_a_program_with_file_capabilities(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give capabilities to a file")
+        if not shutil.which("setcap"):
+            self.skipTest("setcap is not installed")
+        path = self.copy()
+        os.chmod(self.directory, 0o755)
+
+        def run_as_nobody():
+            return subprocess.run(
+                [os.environ["RINGPIPE"], "inbox", "--", path, "threads"], user=65534, group=65534,
+                extra_groups=[], env=dict(self.environment, TMPDIR=self.directory),
+                capture_output=True, text=True, timeout=PATIENCE, check=False)
+        try:
+            before = run_as_nobody()
+        except PermissionError:
+            self.skipTest("another user cannot execute the program")
+        self.assertEqual((before.returncode, before.stderr), (0, ""))
+        done = subprocess.run(["setcap", "cap_net_bind_service=ep", path], capture_output=True,
+                              text=True, check=False)
+        if done.returncode != 0:
+            self.skipTest(f"setcap: {done.stderr.strip()}")
+        after = run_as_nobody()
+        self.assertEqual((after.returncode, after.stdout), (1, ""))
+        self.assertIn("the file has capabilities, so the loader ignores LD_PRELOAD", after.stderr)
+        # Root gets no more rights from the file than it has.
         self.run_tool("inbox", "--", path, "threads")
 
     def test_a_program_of_another_architecture(self):
