@@ -47,9 +47,9 @@ typedef uint_least16_t rp_char16;
  *
  * These never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration, rp_counter_tag,
  * rp_activity, rp_span, rp_span_scope, rp_fields, rp_batch_event, rp_process_attribute,
- * rp_reader_field, rp_reader_type, rp_reader_label, rp_component_table, rp_component_words and
- * rp_component_payload, and of the structs that declarations create, rp_event, rp_counter and
- * rp_key. A struct rp_component_state is not passed between objects.
+ * rp_reader_field, rp_reader_type, rp_reader_label, rp_component_table, rp_component_words,
+ * rp_component_payload and rp_host_range, and of the structs that declarations create, rp_event,
+ * rp_counter and rp_key. A struct rp_component_state is not passed between objects.
  */
 #ifdef __cplusplus
 #define RP_INIT_(type) (rp_init_<type>())

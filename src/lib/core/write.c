@@ -15,6 +15,7 @@
 #include <ringpipe/event.h>
 
 #include "base/atomic.h"
+#include "base/host_table.h"
 #include "base/thread.h"
 #include "core/activity_slots.h"
 #include "core/core.h"
@@ -31,6 +32,7 @@
 #include "ring/ring.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
+#include "unwind/host_frames.h"
 #include "unwind/unwind.h"
 
 /* A longer copy would be aborted repeatedly by the library's own membarriers. */
@@ -114,13 +116,17 @@ take_by_frame_pointers(const void *frame, uint64_t *ret_frames, bool missing)
 	return count;
 }
 
-/* Take the stack by the unwind rules that are cached. */
+/* Take the stack by the unwind rules that are cached, with the frames of the host's functions. */
 static unsigned int take_stack(const void *frame, uint64_t *ret_frames)
 {
 	int count = rp_unwind_callers(frame, ret_frames, RP_STACK_MAX);
+	struct rp_native_stack stack = { .frames = ret_frames };
 
-	return count > 0 ? (unsigned int)count :
-	       take_by_frame_pointers(frame, ret_frames, count < 0);
+	stack.count = count > 0 ? (unsigned int)count :
+		      take_by_frame_pointers(frame, ret_frames, count < 0);
+	if (__builtin_expect(rp_host_get() != NULL, 0))
+		(void)rp_host_frames_add(RP_HOST_WALK_EVENT, NULL, &stack);
+	return stack.count;
 }
 
 static enum rp_write_result

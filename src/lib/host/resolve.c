@@ -8,12 +8,15 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include <ringpipe/types.h>
+
 #include "base/array.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "host/mappings.h"
+#include "host/methods.h"
 #include "host/symbols.h"
 #include "host/uleb.h"
 
@@ -21,13 +24,18 @@
 #define HANG_NS 6000000000u		/* after this time: abandon the thread */
 #define BYTES_MAX (16u << 20)
 #define NOTE_BYTES 256u
-/* Four integers, the length of the name, and the name. */
-#define RECORD_BYTES (4u * RP_ULEB_BYTES + 2u + RP_SYMBOL_NAME_MAX)
+/* Up to five integers, the length of the name, and the name. */
+#define RECORD_BYTES (5u * RP_ULEB_BYTES + 2u + RP_SYMBOL_NAME_MAX)
 
 enum state {
 	STATE_WORKING,
 	STATE_DONE,		/* set by the thread: the owner may read the results */
 	STATE_LEFT,		/* set by the owner: the thread frees the struct */
+};
+
+struct record_header {
+	uint32_t id;			/* enum rp_rundown_id */
+	uint32_t payload_bytes;
 };
 
 struct rp_resolve {
@@ -42,9 +50,10 @@ struct rp_resolve {
 	bool overlaps;			/* another mapping has had some of its addresses */
 	uint64_t *own;			/* its addresses, as virtual addresses of the ELF file */
 	size_t own_count;
-	uint8_t *bytes;			/* repeated: u32 size, payload */
+	uint8_t *bytes;			/* repeated: struct record_header, payload */
 	size_t size, capacity;
 	uint32_t symbols;
+	uint32_t module_count;		/* of the host, in the records */
 	char note[NOTE_BYTES];
 };
 
@@ -70,7 +79,7 @@ static bool make_space(struct rp_resolve *resolve)
 	size_t capacity = resolve->capacity ? 2 * resolve->capacity : 64u << 10;
 	uint8_t *grown;
 
-	if (resolve->capacity - resolve->size >= sizeof(uint32_t) + RECORD_BYTES)
+	if (resolve->capacity - resolve->size >= sizeof(struct record_header) + RECORD_BYTES)
 		return true;
 	grown = capacity <= BYTES_MAX ? realloc(resolve->bytes, capacity) : NULL;
 	if (!grown) {
@@ -82,22 +91,36 @@ static bool make_space(struct rp_resolve *resolve)
 	return true;
 }
 
+/* Put a record of integers and a text, as the payloads of Universal.System begin. */
+static void put_record(struct rp_resolve *resolve, enum rp_rundown_id id, const uint64_t numbers[4],
+		       const char *text)
+{
+	size_t text_bytes = strnlen(text, RP_SYMBOL_NAME_MAX);
+	uint16_t length = (uint16_t)text_bytes;
+	struct record_header header = { .id = id };
+	uint8_t *payload = resolve->bytes + resolve->size + sizeof(header), *at = payload;
+
+	for (int i = 0; i < 4; i++)
+		at += rp_uleb_put(at, numbers[i]);
+	memcpy(at, &length, sizeof(length));
+	memcpy(at + sizeof(length), text, text_bytes);
+	at += sizeof(length) + text_bytes;
+	/* The mapping has no metadata. */
+	if (id == RP_RUNDOWN_MAPPING)
+		at += rp_uleb_put(at, 0);
+	header.payload_bytes = (uint32_t)(at - payload);
+	memcpy(payload - sizeof(header), &header, sizeof(header));
+	resolve->size += sizeof(header) + header.payload_bytes;
+}
+
 static void put_symbol(struct rp_resolve *resolve, uint64_t start, uint64_t last, const char *name)
 {
-	size_t name_bytes = strnlen(name, RP_SYMBOL_NAME_MAX);
-	uint16_t length = (uint16_t)name_bytes;
-	uint8_t *payload = resolve->bytes + resolve->size + sizeof(uint32_t), *at = payload;
-	uint32_t size;
+	const struct rp_mapping *mapping = resolve->mapping;
+	const uint64_t numbers[4] = {
+		++resolve->symbols, mapping->id, start + mapping->bias, last + mapping->bias,
+	};
 
-	at += rp_uleb_put(at, ++resolve->symbols);
-	at += rp_uleb_put(at, resolve->mapping->id);
-	at += rp_uleb_put(at, start + resolve->mapping->bias);
-	at += rp_uleb_put(at, last + resolve->mapping->bias);
-	memcpy(at, &length, sizeof(length));
-	memcpy(at + sizeof(length), name, name_bytes);
-	size = (uint32_t)(at + sizeof(length) + name_bytes - payload);
-	memcpy(payload - sizeof(size), &size, sizeof(size));
-	resolve->size += sizeof(size) + size;
+	put_record(resolve, RP_RUNDOWN_SYMBOL, numbers, name);
 }
 
 _Static_assert(offsetof(struct rp_address, address) == 0, "rp_array_find() expects the key first");
@@ -112,12 +135,19 @@ static size_t first_at(const struct rp_resolve *resolve, uint64_t address)
  * Readers disagree whether a symbol's end is inclusive. Unless the byte after the symbol is itself
  * an address in a stack, report that byte, which is correct for both.
  */
+static uint64_t end_of(const struct rp_resolve *resolve, uint64_t end)
+{
+	size_t at = first_at(resolve, end);
+
+	return at < resolve->count && resolve->addresses[at].address == end ? end - 1 : end;
+}
+
+/* The same for a virtual address of the ELF file. */
 static uint64_t reported_end(const struct rp_resolve *resolve, uint64_t end)
 {
-	uint64_t address = end + resolve->mapping->bias;
-	size_t at = first_at(resolve, address);
+	const uint64_t bias = resolve->mapping->bias;
 
-	return at < resolve->count && resolve->addresses[at].address == address ? end - 1 : end;
+	return end_of(resolve, end + bias) - bias;
 }
 
 /*
@@ -209,7 +239,66 @@ static void resolve_mapping(struct rp_resolve *resolve, rp_symbols_find_callback
 	}
 }
 
-static void resolve_all(struct rp_resolve *resolve)
+/* The mappings of the host's modules have the ids from this one down: see CUT_ID in rundown.c. */
+#define MODULE_ID_MAX (UINT32_MAX - 1)
+
+static bool put_module(struct rp_resolve *resolve, struct rp_method_module *module)
+{
+	const uint64_t numbers[4] = {
+		MODULE_ID_MAX - resolve->module_count, module->start, module->end, 0,
+	};
+
+	if (!make_space(resolve))
+		return false;
+	put_record(resolve, RP_RUNDOWN_MAPPING, numbers, module->path);
+	module->mapping = numbers[0];
+	resolve->module_count++;
+	return true;
+}
+
+/* Return: false: no memory. */
+static bool put_method(struct rp_resolve *resolve, struct rp_method_modules *modules,
+		       const struct rp_method *method)
+{
+	struct rp_method_module *module = rp_method_modules_find(modules, method);
+	uint64_t numbers[4] = { 0, 0, method->start, 0 };
+
+	if (!module || (!module->mapping && !put_module(resolve, module)) || !make_space(resolve))
+		return false;
+	numbers[0] = ++resolve->symbols;
+	numbers[1] = module->mapping;
+	numbers[3] = end_of(resolve, method->end);
+	put_record(resolve, RP_RUNDOWN_SYMBOL, numbers, method->text);
+	return true;
+}
+
+/* Resolve the addresses outside of loaded objects. */
+static void resolve_methods(struct rp_resolve *resolve)
+{
+	struct rp_method method = { 0, 0, "" };
+	struct rp_method_modules modules;
+
+	rp_method_modules_init(&modules);
+	for (size_t i = 0; i < resolve->count; i++) {
+		uint64_t address = resolve->addresses[i].address;
+		bool is_same = address >= method.start && address < method.end;
+
+		if (resolve->taken[i] || address == RP_FRAME_CUT)
+			continue;
+		if (is_over(resolve))
+			break;
+		if (!is_same && (!rp_method_find(address, &method) ||
+				 !put_method(resolve, &modules, &method))) {
+			method.end = 0;
+			continue;
+		}
+		resolve->taken[i] = true;
+		resolve->named++;
+	}
+	rp_method_modules_fini(&modules);
+}
+
+static void resolve_objects(struct rp_resolve *resolve)
 {
 	char reason[NOTE_BYTES];
 	size_t count = 0;
@@ -231,6 +320,12 @@ static void resolve_all(struct rp_resolve *resolve)
 		resolve->overlaps = overlaps_another(resolve->mapping, count);
 		resolve_mapping(resolve, find);
 	}
+}
+
+static void resolve_all(struct rp_resolve *resolve)
+{
+	resolve_objects(resolve);
+	resolve_methods(resolve);
 }
 
 static void free_resolve(struct rp_resolve *resolve)
@@ -323,23 +418,32 @@ int rp_resolve_end(struct rp_resolve *resolve, struct rp_resolve_result *ret_res
 	return 0;
 }
 
-const void *rp_resolve_symbol(const struct rp_resolve *resolve, size_t offset, size_t *ret_size)
+static struct record_header header_at(const struct rp_resolve *resolve, size_t offset)
 {
-	uint32_t size;
+	struct record_header header;
+
+	memcpy(&header, resolve->bytes + offset, sizeof(header));
+	return header;
+}
+
+const void *rp_resolve_record(const struct rp_resolve *resolve, size_t offset,
+			      enum rp_rundown_id *ret_id, size_t *ret_size)
+{
+	struct record_header header;
 
 	if (offset >= resolve->size)
 		return NULL;
-	memcpy(&size, resolve->bytes + offset, sizeof(size));
-	*ret_size = size;
-	return resolve->bytes + offset + sizeof(size);
+	header = header_at(resolve, offset);
+	*ret_id = header.id;
+	*ret_size = header.payload_bytes;
+	return resolve->bytes + offset + sizeof(header);
 }
 
 size_t rp_resolve_after(const struct rp_resolve *resolve, size_t offset)
 {
-	uint32_t size;
+	struct record_header header = header_at(resolve, offset);
 
-	memcpy(&size, resolve->bytes + offset, sizeof(size));
-	return offset + sizeof(size) + size;
+	return offset + sizeof(header) + header.payload_bytes;
 }
 
 void rp_resolve_destroy(struct rp_resolve *resolve)

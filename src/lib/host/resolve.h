@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/addresses.h"
+#include "host/rundown.h"
 
 struct rp_resolve;
 
@@ -40,9 +41,11 @@ bool rp_resolve_is_busy(const struct rp_resolve *resolve);
 int rp_resolve_end(struct rp_resolve *resolve, struct rp_resolve_result *ret_result);
 
 /*
- * Get the payload of the ProcessSymbol at an offset: 0 for the first. Return: NULL after the last.
+ * Get the payload of the record at an offset: 0 for the first. A record is a ProcessSymbol, or the
+ * ProcessMapping of the symbols that follow. Return: NULL after the last.
  */
-const void *rp_resolve_symbol(const struct rp_resolve *resolve, size_t offset, size_t *ret_size);
+const void *rp_resolve_record(const struct rp_resolve *resolve, size_t offset,
+			      enum rp_rundown_id *ret_id, size_t *ret_size);
 size_t rp_resolve_after(const struct rp_resolve *resolve, size_t offset);
 
 /* Free `resolve`, which may be NULL. Does not wait for a thread that hangs. */

@@ -49,7 +49,8 @@ struct rp_rundown {
 	size_t index;			/* the next mapping to return */
 	bool has_cut;			/* a stack was cut */
 	bool reported_cut_mapping, reported_cut_symbol;
-	size_t symbol;			/* offset of the next symbol to return */
+	size_t record;			/* offset of the next record of `resolve` to return */
+	bool offers_resolved;		/* the record that rp_rundown_next() last returned is it */
 	struct rp_resolve *resolve;
 	struct rp_rundown_result result;
 	uint32_t payload_bytes;
@@ -159,18 +160,18 @@ static void lay_out_cut_symbol(struct rp_rundown *rundown)
 	put_text(rundown, CUT_NAME);
 }
 
-static bool next_symbol(struct rp_rundown *rundown, struct rp_rundown_record *ret_record)
+static bool next_resolved(struct rp_rundown *rundown, struct rp_rundown_record *ret_record)
 {
 	const void *payload;
 	size_t size;
 
 	if (!rundown->symbols_are_due)
 		return false;
-	payload = rp_resolve_symbol(rundown->resolve, rundown->symbol, &size);
+	payload = rp_resolve_record(rundown->resolve, rundown->record, &rundown->offered, &size);
 	if (!payload)
 		return false;
-	rundown->offered = RP_RUNDOWN_SYMBOL;
-	*ret_record = (struct rp_rundown_record){ RP_RUNDOWN_SYMBOL, (uint32_t)size, payload };
+	*ret_record = (struct rp_rundown_record){ rundown->offered, (uint32_t)size, payload };
+	rundown->offers_resolved = true;
 	return true;
 }
 
@@ -179,6 +180,7 @@ bool rp_rundown_next(struct rp_rundown *rundown, struct rp_rundown_record *ret_r
 	const struct rp_mapping *mapping = rp_mappings_at(rundown->index);
 
 	rundown->payload_bytes = 0;
+	rundown->offers_resolved = false;
 	if (!rundown->reported_process) {
 		rundown->offered = RP_RUNDOWN_PROCESS;
 		lay_out_process(rundown);
@@ -189,7 +191,7 @@ bool rp_rundown_next(struct rp_rundown *rundown, struct rp_rundown_record *ret_r
 		rundown->offered = RP_RUNDOWN_SYMBOL;
 		lay_out_cut_symbol(rundown);
 	} else if (!mapping) {
-		return next_symbol(rundown, ret_record);
+		return next_resolved(rundown, ret_record);
 	} else if (!rundown->reported_metadata) {
 		rundown->offered = RP_RUNDOWN_METADATA;
 		lay_out_metadata(rundown, mapping);
@@ -205,6 +207,10 @@ bool rp_rundown_next(struct rp_rundown *rundown, struct rp_rundown_record *ret_r
 
 void rp_rundown_reported(struct rp_rundown *rundown)
 {
+	if (rundown->offers_resolved) {
+		rundown->record = rp_resolve_after(rundown->resolve, rundown->record);
+		return;
+	}
 	switch (rundown->offered) {
 	case RP_RUNDOWN_PROCESS:
 		rundown->reported_process = true;
@@ -221,11 +227,7 @@ void rp_rundown_reported(struct rp_rundown *rundown)
 		rundown->index++;
 		break;
 	case RP_RUNDOWN_SYMBOL:
-		if (rundown->has_cut && !rundown->reported_cut_symbol) {
-			rundown->reported_cut_symbol = true;
-			break;
-		}
-		rundown->symbol = rp_resolve_after(rundown->resolve, rundown->symbol);
+		rundown->reported_cut_symbol = true;
 		break;
 	}
 }

@@ -16,6 +16,8 @@
 #include "base/task_signals.h"
 #include "base/thread.h"
 #include "core/own.h"
+#include "sample/deferred.h"
+#include "unwind/host_frames.h"
 
 struct rp_event *rp_sample_event;
 
@@ -35,19 +37,22 @@ static void take_sample(struct rp_sampled *thread, const void *context)
 {
 	struct rp_window window = { 0, 0 };
 	struct rp_registers registers;
-	uint64_t frames[RP_STACK_MAX], low, high, stack;
-	unsigned int count;
+	uint64_t frames[RP_STACK_MAX], low, high, pointer;
+	struct rp_native_stack stack = { .frames = frames, .has_instruction = true };
 
 	if (!rp_registers_of_context(context, &registers))
 		return;
-	stack = registers.value[RP_REG_RSP];
+	pointer = registers.value[RP_REG_RSP];
 	/* The stack is in use from the stack pointer to its end, so those pages are mapped. */
-	if (rp_thread_stack_bounds(&low, &high) && stack >= low && stack < high) {
-		window.low = stack;
+	if (rp_thread_stack_bounds(&low, &high) && pointer >= low && pointer < high) {
+		window.low = pointer;
 		window.high = high;
 	}
-	count = rp_unwind(&registers, &window, frames, RP_STACK_MAX);
-	rp_sample_write(rp_thread_id(), RP_SAMPLE_MANAGED, frames, count);
+	stack.count = rp_unwind(&registers, &window, frames, RP_STACK_MAX);
+	if (rp_host_frames_add(RP_HOST_WALK_SIGNAL, context, &stack) == 0)
+		rp_sample_write(rp_thread_id(), RP_SAMPLE_MANAGED, frames, stack.count);
+	else
+		rp_sample_defer(thread, &stack);
 	rp_store_relaxed(&thread->samples, thread->samples + 1);
 	rp_store_relaxed(&thread->awake, 1);
 }

@@ -20,6 +20,8 @@
 #include "core/own.h"
 #include "core/session_setup.h"
 #include "sample/beginning.h"
+#include "sample/deferred.h"
+#include "sample/host_samples.h"
 #include "sample/interrupt.h"
 #include "sample/sample.h"
 
@@ -50,6 +52,7 @@ static struct rp_event *name_event;
 
 /* State that only the sampler's thread uses. */
 static struct {
+	enum rp_host_sample_mode mode;
 	bool marks;			/* the next tick marks all threads as owing first samples */
 	bool is_beginning;		/* some thread still owes first samples */
 	uint64_t changes;		/* the value of sampler.changes last seen */
@@ -93,15 +96,13 @@ uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size
 static void report_name(struct rp_sampled *thread)
 {
 	char name[RP_THREAD_NAME_BYTES];
-	int length = rp_thread_file(thread->id, "comm", name, sizeof(name));
+	int length = rp_sample_thread_name(thread->id, name, sizeof(name));
 	struct rp_origin origin = { rp_thread_id(), 0, NULL };
 	struct rp_part parts[] = { { &thread->id, sizeof(thread->id) }, { name, 0 } };
 
 	/* The sampler's own thread is not sampled. */
 	if (length <= 0 || thread->id == origin.thread)
 		return;
-	if (name[length - 1] == '\n')
-		name[--length] = '\0';
 	if (thread->is_named && strcmp(name, thread->name) == 0)
 		return;
 	memcpy(thread->name, name, sizeof(name));
@@ -130,6 +131,8 @@ static void give_timers(void)
 {
 	uint32_t self = rp_thread_id();
 
+	if (own.mode != RP_HOST_SAMPLE_SIGNAL)
+		return;
 	for (uint32_t i = 0; i < rp_threads_count; i++) {
 		struct rp_sampled *thread = &rp_threads[rp_threads_used[i]];
 
@@ -248,6 +251,18 @@ static void end_beginning(void)
 	pthread_mutex_unlock(&sampler.lock);
 }
 
+/* A host that is registered during a session may select another mode. */
+static void choose_mode(void)
+{
+	enum rp_host_sample_mode mode = rp_host_samples_mode();
+
+	if (mode != RP_HOST_SAMPLE_SIGNAL && own.mode == RP_HOST_SAMPLE_SIGNAL) {
+		for (uint32_t i = 0; i < rp_threads_count; i++)
+			rp_sample_timer_stop(&rp_threads[rp_threads_used[i]]);
+	}
+	own.mode = mode;
+}
+
 static void write_beginning(void)
 {
 	if (own.marks)
@@ -271,12 +286,15 @@ static void *sampler_run(void *data)
 			end();
 		if (!interval)
 			continue;
-		if (rp_sample_signal_take() != 0) {
+		choose_mode();
+		rp_sample_prepare_deferred();
+		if (own.mode == RP_HOST_SAMPLE_SIGNAL && rp_sample_signal_take() != 0) {
 			end_beginning();
 			continue;
 		}
 		scan();
 		write_beginning();
+		rp_host_samples_take();
 		look_for_sleepers();
 		if (own.is_beginning && rp_beginning_is_over())
 			end_beginning();

@@ -26,9 +26,11 @@ struct rp_sampled {
 	uint32_t samples;		/* number taken, by the thread's own handler */
 	uint32_t samples_before;	/* `samples` when rp_beginning_write() last looked */
 	uint64_t cpu_ns;		/* the thread's CPU clock when last seen awake */
+	uint64_t host_cpu_ns;		/* the same, when rp_host_samples_take() last looked */
 	uint64_t pass;			/* the last scan that found the thread */
 	timer_t timer;
 	bool has_timer;
+	bool host_is_due;		/* it has run since rp_host_samples_take() last looked */
 	bool is_named;			/* its name was emitted */
 	enum rp_beginning beginning;
 	uint8_t tries;			/* failed attempts to find it asleep */

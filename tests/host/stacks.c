@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program in the language of tiny.c: main calls sort_names, which calls the C function
+ * qsort_like(), which calls compare. compare writes an event and computes. The first argument is
+ * the file of the trace, the second is the number of seconds of CPU time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "tiny.h"
+
+RP_PROVIDER(tiny, "Tiny-Test");
+RP_EVENT(tiny, compared, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(round));
+
+static double cpu_limit;
+
+static double cpu_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+__attribute__((noinline)) void burn_in_c(void)
+{
+	double end = cpu_seconds() + cpu_limit;
+
+	while (cpu_seconds() < end)
+		;
+}
+
+static void compare_body(void *data)
+{
+	(void)data;
+	tiny_compared(1);
+	burn_in_c();
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void qsort_like(void)
+{
+	tiny_run(TINY_COMPARE, 30, compare_body, NULL);
+	__asm__ volatile("");
+}
+
+static void sort_body(void *data)
+{
+	(void)data;
+	qsort_like();
+	__asm__ volatile("");
+}
+
+static void main_body(void *data)
+{
+	(void)data;
+	tiny_run(TINY_SORT, 20, sort_body, NULL);
+	__asm__ volatile("");
+}
+
+int main(int argc, char **argv)
+{
+	const struct rp_session_provider providers[] = {
+		{ .size = sizeof(providers[0]), .name = "Tiny-Test", .level = RP_LEVEL_VERBOSE,
+		  .keywords = UINT64_MAX },
+		{ .size = sizeof(providers[0]), .name = "Microsoft-DotNETCore-SampleProfiler",
+		  .level = RP_LEVEL_INFORMATIONAL, .keywords = UINT64_MAX },
+	};
+	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
+	struct rp_session *session;
+	struct rp_host host;
+
+	cpu_limit = argc > 2 ? atof(argv[2]) : 0.2;
+	tiny_init(&host);
+	if (argc < 2 || rp_host_register(&host) != 0)
+		return 1;
+	options.name = "tiny";
+	options.providers = providers;
+	options.provider_count = 2;
+	options.output_path = argv[1];
+	options.flags = RP_SESSION_STACKS;
+	if (rp_session_start(&options, &session) != 0)
+		return 1;
+	tiny_run(TINY_MAIN, 10, main_body, NULL);
+	return rp_session_stop(session, NULL) != 0;
+}
