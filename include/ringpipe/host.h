@@ -57,8 +57,9 @@ struct rp_host_walk {
 /*
  * Get the frames of the host's own functions, innermost first. A frame is the address of code, or a
  * number that the host chose and that `resolve` names. Such a number must not be the address of
- * other code, so take it from memory that the host has reserved with mmap(2) and PROT_NONE. Numbers
- * below 4096 and above 2^47 are invalid.
+ * other code, so take it from memory that the host has reserved with mmap(2) and PROT_NONE. Readers
+ * of traces look up some frames one byte before their address, so give each method at least three
+ * numbers and use one in the middle. Numbers below 4096 and above 2^47 are invalid.
  *
  * If the table has `interpreters`, the library mixes the frames with the native ones. It replaces
  * each native frame in an interpreter by the host's frames up to the next RP_HOST_FRAME_NATIVE:
@@ -242,9 +243,9 @@ struct rp_host {
 	/*
 	 * Memory of sessions: the tables and buffers on the heap that a session needs while it
 	 * runs, without its rings, which are mapped. Both or neither are set. `allocate` returns
-	 * memory aligned for any type, or NULL, which makes the operation fail with -ENOMEM. They may run
-	 * in any thread, at any time after the registration, not in signal handlers, and must not
-	 * call this library. Memory that `allocate` returned is passed to the `release` of the same
+	 * memory aligned for any type, or NULL, which makes the operation fail with -ENOMEM. They
+	 * may run in any thread after the registration, not in signal handlers, and must not call
+	 * this library. Memory that `allocate` returned is passed to the `release` of the same
 	 * table, also after rp_host_unregister(). Default: malloc(3) and free(3).
 	 */
 	void *(*allocate)(size_t bytes, void *data);
@@ -257,8 +258,8 @@ struct rp_host {
 
 /*
  * Register the host. A process has at most one. The function copies the table, its ranges and its
- * strings. What the callbacks need must remain valid until the process ends, because a call that
- * has already begun may end after rp_host_unregister() returns.
+ * strings. The data and the code of the callbacks must remain valid until the process ends, because
+ * a call that has already begun may end after rp_host_unregister() returns.
  * @host: the table.
  *
  * Context: any thread, not a signal handler; allocates; calls `start_up`.

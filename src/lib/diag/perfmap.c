@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +32,13 @@
 
 #include <ringpipe/host.h>
 
+#include "base/array.h"
 #include "base/clock.h"
+#include "base/host_table.h"
 #include "base/shield.h"
 #include "base/thread.h"
+#include "host/generated_code.h"
+#include "host/methods.h"
 
 #define PATH_BYTES 64u
 #define JIT_MAGIC 0x4a695444u
@@ -50,12 +53,6 @@
 #else
 #define MACHINE EM_NONE
 #endif
-
-struct code {
-	uint64_t address;
-	uint64_t bytes;
-	char *name;
-};
 
 struct jit_header {
 	uint32_t magic, version, total_size, machine, reserved, pid;
@@ -73,23 +70,16 @@ struct jit_load {
 	uint64_t address, code_address, bytes, index;
 };
 
-/* Held while files are written, so that lines do not mix and no code is removed meanwhile. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
+/*
+ * The lock of the generated code is held while files are written, so that lines do not mix and no
+ * code is removed meanwhile.
+ */
 static struct {
-	void *codes;			/* a tree of tsearch(3), by address */
 	int map_fd;
 	int dump_fd;
 	void *marker;			/* the mapping by which perf finds the dump */
 	uint64_t index;
 } state = { .map_fd = -1, .dump_fd = -1, .marker = MAP_FAILED };
-
-static int compare(const void *left, const void *right)
-{
-	const struct code *a = left, *b = right;
-
-	return a->address < b->address ? -1 : a->address > b->address;
-}
 
 static size_t marker_bytes(void)
 {
@@ -112,26 +102,10 @@ static void close_files(void)
 	state.marker = MAP_FAILED;
 }
 
-static void lock_state(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void unlock_state(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
 /* A child does not write to the parent's files, but it keeps the list of code. */
-static void forget_files(void)
-{
-	close_files();
-	unlock_state();
-}
-
 static void watch_forks(void)
 {
-	pthread_atfork(lock_state, unlock_state, forget_files);
+	pthread_atfork(NULL, NULL, close_files);
 }
 
 static void enter(void)
@@ -139,7 +113,7 @@ static void enter(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, watch_forks);
-	lock_state();
+	rp_generated_code_lock();
 }
 
 /*
@@ -184,7 +158,7 @@ static int write_whole(int fd, struct iovec *parts, int count)
 	return (size_t)n == size ? 0 : -ENOSPC;
 }
 
-static int write_line(const struct code *code)
+static int write_line(const struct rp_generated_code *code)
 {
 	char numbers[64];
 	struct iovec parts[] = {
@@ -197,7 +171,7 @@ static int write_line(const struct code *code)
 	return write_whole(state.map_fd, parts, 3);
 }
 
-static int write_load(const struct code *code)
+static int write_load(const struct rp_generated_code *code, const void *bytes)
 {
 	const size_t name_bytes = strlen(code->name) + 1;
 	struct jit_load load = {
@@ -212,23 +186,28 @@ static int write_load(const struct code *code)
 	};
 	struct iovec parts[] = {
 		{ &load, sizeof(load) }, { code->name, name_bytes },
-		{ (void *)(uintptr_t)code->address, code->bytes },
+		{ (void *)(uintptr_t)bytes, code->bytes },
 	};
 
 	return write_whole(state.dump_fd, parts, 3);
 }
 
 /* Return: 0, or the first error. A file with an error is closed. */
-static int write_code(const struct code *code)
+static int write_copy(const struct rp_generated_code *code, const void *bytes)
 {
 	int map = state.map_fd >= 0 ? write_line(code) : 0;
-	int dump = state.dump_fd >= 0 ? write_load(code) : 0;
+	int dump = state.dump_fd >= 0 ? write_load(code, bytes) : 0;
 
 	if (map < 0)
 		close_fd(&state.map_fd);
 	if (dump < 0)
 		close_fd(&state.dump_fd);
 	return map < 0 ? map : dump;
+}
+
+static int write_code(const struct rp_generated_code *code)
+{
+	return write_copy(code, (const void *)(uintptr_t)code->address);
 }
 
 static int open_map(void)
@@ -264,19 +243,6 @@ static int open_dump(void)
 	return state.marker == MAP_FAILED ? -errno : 0;
 }
 
-static int first_error;
-
-static void write_known(const void *node, VISIT order, int depth)
-{
-	int r = 0;
-
-	(void)depth;
-	if (order == postorder || order == leaf)
-		r = write_code(*(const struct code *const *)node);
-	if (first_error == 0)
-		first_error = r;
-}
-
 static void end_files(void)
 {
 	struct jit_record record = { JIT_CLOSE, sizeof(record), rp_clock_monotonic_ns() };
@@ -287,26 +253,97 @@ static void end_files(void)
 	close_files();
 }
 
+/*
+ * Copies of the host's methods. The host lists them before the lock is taken, because it may hold
+ * its own lock meanwhile, under which another thread calls rp_code_add().
+ */
+struct method_list {
+	struct method {
+		struct rp_generated_code code;	/* its address: see `copy` */
+		void *copy;			/* of the machine code */
+	} *items;
+	size_t count, capacity;
+};
+
+static void see_method(const struct rp_host_method *method, void *data)
+{
+	struct method_list *list = data;
+	struct method *grown, entry = { .code = { .address = method->start } };
+	char text[RP_SYMBOL_NAME_MAX + 1];
+
+	if (method->size < RP_HOST_METHOD_SIZE_V1 || !method->code ||
+	    method->start >= method->end)
+		return;
+	rp_method_print(method, text);
+	entry.code.bytes = method->end - method->start;
+	entry.code.name = strdup(text);
+	entry.copy = malloc(entry.code.bytes);
+	grown = rp_array_reserve(list->items, list->count, &list->capacity, 1, sizeof(*grown));
+	if (grown)
+		list->items = grown;
+	if (!grown || !entry.code.name || !entry.copy) {
+		free(entry.code.name);
+		free(entry.copy);
+		return;
+	}
+	memcpy(entry.copy, method->code, entry.code.bytes);
+	list->items[list->count++] = entry;
+}
+
+static void list_methods(struct method_list *list)
+{
+	const struct rp_host *host = rp_host_running();
+
+	if (host && host->list_methods)
+		host->list_methods(see_method, list, host->data);
+}
+
+/* Write the methods that are not registered with rp_code_add() too. */
+static int write_methods(const struct method_list *list)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < list->count && r == 0; i++) {
+		const struct method *method = &list->items[i];
+
+		if (!rp_generated_code_has(method->code.address))
+			r = write_copy(&method->code, method->copy);
+	}
+	return r;
+}
+
+static void free_methods(struct method_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		free(list->items[i].code.name);
+		free(list->items[i].copy);
+	}
+	free(list->items);
+}
+
 int rp_perfmap_enable(uint32_t type)
 {
+	struct method_list methods = { NULL, 0, 0 };
 	int r = 0;
 
 	if (type > RP_PERFMAP_MAP)
 		return -EINVAL;
+	if (type != RP_PERFMAP_NONE)
+		list_methods(&methods);
 	enter();
 	end_files();
 	if (type == RP_PERFMAP_ALL || type == RP_PERFMAP_MAP)
 		r = open_map();
 	if (r == 0 && (type == RP_PERFMAP_ALL || type == RP_PERFMAP_JITDUMP))
 		r = open_dump();
-	if (r == 0) {
-		first_error = 0;
-		twalk(state.codes, write_known);
-		r = first_error;
-	}
+	if (r == 0)
+		r = rp_generated_code_visit(write_code);
+	if (r == 0)
+		r = write_methods(&methods);
 	if (r < 0)
 		close_files();
-	unlock_state();
+	rp_generated_code_unlock();
+	free_methods(&methods);
 	return r;
 }
 
@@ -314,7 +351,7 @@ void rp_perfmap_disable(void)
 {
 	enter();
 	end_files();
-	unlock_state();
+	rp_generated_code_unlock();
 }
 
 enum rp_hresult rp_perfmap_command(struct rp_cursor *payload)
@@ -330,77 +367,28 @@ enum rp_hresult rp_perfmap_command(struct rp_cursor *payload)
 	return r < 0 ? RP_HRESULT_FAIL : RP_HRESULT_OK;
 }
 
-static void free_code(struct code *code)
-{
-	free(code->name);
-	free(code);
-}
-
-/* Remove the code from the tree. Return: the code, for free_code(), or NULL. */
-static struct code *take(uint64_t address)
-{
-	const struct code key = { .address = address };
-	struct code **found = tfind(&key, &state.codes, compare);
-	struct code *code = found ? *found : NULL;
-
-	if (code)
-		tdelete(code, &state.codes, compare);
-	return code;
-}
-
-static struct code *make_code(const void *address, size_t bytes, const char *name)
-{
-	struct code *code = malloc(sizeof(*code));
-
-	if (!code)
-		return NULL;
-	*code = (struct code){ (uint64_t)(uintptr_t)address, bytes, strdup(name) };
-	if (!code->name) {
-		free(code);
-		return NULL;
-	}
-	for (char *at = code->name; *at; at++) {
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = '?';
-	}
-	return code;
-}
-
 RP_PUBLIC int rp_code_add(const void *address, size_t bytes, const char *name)
 {
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
-	struct code *code, *before;
-	int r = 0;
+	const struct rp_generated_code *code;
 
 	if (!name || !*name || !bytes)
 		return -EINVAL;
-	code = make_code(address, bytes, name);
-	if (!code)
-		return -ENOMEM;
 	enter();
-	before = take(code->address);
-	if (tsearch(code, &state.codes, compare))
+	code = rp_generated_code_put((uint64_t)(uintptr_t)address, bytes, name);
+	if (code)
 		(void)write_code(code);
-	else
-		r = -ENOMEM;
-	unlock_state();
-	if (before)
-		free_code(before);
-	if (r < 0)
-		free_code(code);
-	return r;
+	rp_generated_code_unlock();
+	return code ? 0 : -ENOMEM;
 }
 
 RP_PUBLIC int rp_code_remove(const void *address)
 {
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
-	struct code *code;
+	bool removed;
 
 	enter();
-	code = take((uint64_t)(uintptr_t)address);
-	unlock_state();
-	if (!code)
-		return -ENOENT;
-	free_code(code);
-	return 0;
+	removed = rp_generated_code_remove((uint64_t)(uintptr_t)address);
+	rp_generated_code_unlock();
+	return removed ? 0 : -ENOENT;
 }

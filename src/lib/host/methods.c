@@ -102,11 +102,21 @@ static bool ask_host(uint64_t frame, struct rp_host_method *method)
 	       frame < method->end;
 }
 
-bool rp_method_find(uint64_t frame, struct rp_method *ret_method)
+bool rp_method_find(const struct rp_code_list *list, const struct rp_address *frame,
+		    struct rp_method *ret_method)
 {
+	const struct rp_generated_code *code = rp_code_list_find(list, frame->address,
+								 frame->time_ns);
 	struct rp_host_method method;
 
-	if (!ask_host(frame, &method))
+	if (code) {
+		ret_method->start = code->address;
+		ret_method->end = code->address + code->bytes;
+		snprintf(ret_method->text, sizeof(ret_method->text), "%s", code->name);
+		clean(ret_method->text);
+		return true;
+	}
+	if (!ask_host(frame->address, &method))
 		return false;
 	ret_method->start = method.start;
 	ret_method->end = method.end;

@@ -9,6 +9,8 @@
 
 #include <ringpipe/host.h>
 
+#include "base/addresses.h"
+#include "host/generated_code.h"
 #include "host/symbols.h"
 
 /* A method as traces show it. */
@@ -38,8 +40,12 @@ void rp_method_modules_fini(struct rp_method_modules *modules);
 struct rp_method_module *rp_method_modules_find(struct rp_method_modules *modules,
 						const struct rp_method *method);
 
-/* Describe the method of a frame. Context: as above. Return: whether it is known. */
-bool rp_method_find(uint64_t frame, struct rp_method *ret_method);
+/*
+ * Describe the method of a frame in a stack of a time: `code`, or else from the host. Context: as
+ * above. Return: whether it is known.
+ */
+bool rp_method_find(const struct rp_code_list *code, const struct rp_address *frame,
+		    struct rp_method *ret_method);
 
 /* Make the text of a method: its name, file and line. */
 void rp_method_print(const struct rp_host_method *method, char ret_text[RP_SYMBOL_NAME_MAX + 1]);

@@ -272,29 +272,36 @@ static bool put_method(struct rp_resolve *resolve, struct rp_method_modules *mod
 	return true;
 }
 
+static bool is_same(const struct rp_method *a, const struct rp_method *b)
+{
+	return a->start == b->start && a->end == b->end && strcmp(a->text, b->text) == 0;
+}
+
 /* Resolve the addresses outside of loaded objects. */
 static void resolve_methods(struct rp_resolve *resolve)
 {
-	struct rp_method method = { 0, 0, "" };
+	struct rp_method methods[2] = { { 0, 0, "" } }, *last = &methods[0], *next = &methods[1];
 	struct rp_method_modules modules;
+	struct rp_code_list code;
 
 	rp_method_modules_init(&modules);
-	for (size_t i = 0; i < resolve->count; i++) {
-		uint64_t address = resolve->addresses[i].address;
-		bool is_same = address >= method.start && address < method.end;
+	rp_generated_code_list(&code);
+	for (size_t i = 0; i < resolve->count && !is_over(resolve); i++) {
+		struct rp_method *found = next;
 
-		if (resolve->taken[i] || address == RP_FRAME_CUT)
+		if (resolve->taken[i] || resolve->addresses[i].address == RP_FRAME_CUT ||
+		    !rp_method_find(&code, &resolve->addresses[i], found))
 			continue;
-		if (is_over(resolve))
-			break;
-		if (!is_same && (!rp_method_find(address, &method) ||
-				 !put_method(resolve, &modules, &method))) {
-			method.end = 0;
-			continue;
+		if (!is_same(found, last)) {
+			if (!put_method(resolve, &modules, found))
+				continue;
+			next = last;
+			last = found;
 		}
 		resolve->taken[i] = true;
 		resolve->named++;
 	}
+	rp_code_list_fini(&code);
 	rp_method_modules_fini(&modules);
 }
 

@@ -22,6 +22,7 @@
 #include <ringpipe/types.h>
 
 #include "base/utf.h"
+#include "host/generated_code.h"
 #include "host/mappings.h"
 #include "host/identity.h"
 #include "host/resolve.h"
@@ -122,6 +123,7 @@ int rp_rundown_create(struct rp_rundown **ret_rundown)
 	if (!rundown)
 		return -ENOMEM;
 	rp_mappings_hold();
+	rp_generated_code_hold();
 	*ret_rundown = rundown;
 	return 0;
 }
@@ -131,6 +133,7 @@ void rp_rundown_destroy(struct rp_rundown *rundown)
 	if (!rundown)
 		return;
 	rp_resolve_destroy(rundown->resolve);
+	rp_generated_code_release();
 	rp_mappings_release();
 	free(rundown);
 }
