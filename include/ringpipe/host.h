@@ -147,7 +147,7 @@ enum rp_host_sample_mode {
 /* What the process is doing, for rp_host.process_state. */
 enum rp_host_process_state {
 	RP_HOST_RUNNING = 0,
-	/* The host is not ready: the library calls none of its other callbacks. */
+	/* The host is not ready: the library calls none of its other callbacks but `start_up`. */
 	RP_HOST_STARTING = 1,
 	/* The host is shutting down: as RP_HOST_STARTING, and clients cannot start sessions. */
 	RP_HOST_ENDING = 2,
@@ -221,8 +221,9 @@ struct rp_host {
 
 	/*
 	 * Process. `process_state` returns enum rp_host_process_state. It runs before any other
-	 * callback, in the context of that callback, and must be fast. The strings are copied;
-	 * clients see them instead of the name of the program's file and the version of ringpipe.
+	 * callback, in the context of that callback, and must be fast. Clients see `process_name`
+	 * instead of the name of the program's file, and `runtime_version` after the version of
+	 * ringpipe. The strings are copied. The version consists of letters, digits, '.' and '-'.
 	 */
 	int (*process_state)(void *data);
 	const char *process_name;
@@ -264,8 +265,8 @@ struct rp_host {
  *
  * Context: any thread, not a signal handler; allocates; calls `start_up`.
  * Return: 0; -EINVAL: the size is invalid, a mode or command set is unknown, a mode or command set
- * lacks its callbacks, an interpreter's range is empty, or one of `allocate` and `release` is
- * missing; -EBUSY: there is a host; -ENOMEM: an allocation fails.
+ * lacks its callbacks, an interpreter's range is empty, a string is too long (RP_NAME_MAX) or has
+ * other characters, or one of `allocate` and `release` is missing; -EBUSY: there is a host; -ENOMEM: an allocation fails.
  */
 RP_PUBLIC int rp_host_register(const struct rp_host *host);
 

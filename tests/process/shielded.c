@@ -360,11 +360,17 @@ static void diagnostics(void)
 {
 	static const uint32_t map = 3;
 	static const char code[64];
+	const struct rp_host host = RP_HOST_INIT;
+	struct rp_host_range range;
 	int fd;
 
 	rp_diagnostics_wait();
 	check(rp_diagnostics_fd() >= 0);
 	rp_host_set_environment_callback(NULL, NULL);
+	check(rp_host_register(&host) == 0);
+	check(rp_host_sample_now() == 0);
+	check(rp_host_find_function((const void *)(uintptr_t)rp_code_add, &range) == 0);
+	rp_host_unregister();
 	for (int i = 0; i < 3; i++) {
 		check(close(ask(4, 4, "", 0)) == 0);
 		check(rp_diagnostics_dispatch() == 0);
@@ -440,7 +446,8 @@ static const struct row {
 	{ preparation, "rp_prepare rp_error_call rp_host_list_copies "
 	  "rp_process_context_publish" },
 	{ diagnostics, "rp_diagnostics_wait rp_diagnostics_fd rp_diagnostics_dispatch "
-	  "rp_host_set_environment_callback rp_code_add rp_code_remove" },
+	  "rp_host_set_environment_callback rp_code_add rp_code_remove rp_host_register "
+	  "rp_host_unregister rp_host_sample_now rp_host_find_function rp_host_reply_put" },
 };
 
 static void check_signals(void)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/failure.h"
+#include "base/host_table.h"
 
 #define STACK_BYTES (256u << 10)	/* in addition to what glibc needs */
 
@@ -106,6 +107,7 @@ __thread bool rp_thread_is_ours __attribute__((tls_model("initial-exec")));
 struct running {
 	struct running *next;
 	uint32_t id;
+	const struct rp_host *host;	/* its `thread_begin` was called; or NULL */
 };
 
 static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -115,14 +117,17 @@ static unsigned int beginning;	/* created, but not in the list yet */
 
 static void leave(void *data)
 {
+	const struct running *self = data;
 	struct running **at = &running;
 
 	pthread_mutex_lock(&running_lock);
-	while (*at && *at != data)
+	while (*at && *at != self)
 		at = &(*at)->next;
 	if (*at)
 		*at = (*at)->next;
 	pthread_mutex_unlock(&running_lock);
+	if (self->host)
+		self->host->thread_end(self->host->data);
 }
 
 bool rp_thread_is_running(uint32_t id)
@@ -162,7 +167,18 @@ void rp_thread_wait_begun(void)
 struct start {
 	void *(*run)(void *);
 	void *data;
+	const char *name;	/* a literal */
 };
+
+/* Return: the host if it knows the thread now, and has to be called at the thread's end; or NULL */
+static const struct rp_host *begin_for_host(const char *name)
+{
+	const struct rp_host *host = rp_host_running();
+
+	if (host && host->thread_begin)
+		host->thread_begin(name, host->data);
+	return host && host->thread_end ? host : NULL;
+}
 
 static void *begin(void *data)
 {
@@ -178,6 +194,7 @@ static void *begin(void *data)
 	beginning--;
 	pthread_cond_broadcast(&has_begun);
 	pthread_mutex_unlock(&running_lock);
+	self.host = begin_for_host(start.name);
 	/* A callback of the host may end the thread. */
 	pthread_cleanup_push(leave, &self);
 	result = start.run(start.data);
@@ -185,8 +202,8 @@ static void *begin(void *data)
 	return result;
 }
 
-static int create_masked(pthread_t *ret_thread, const pthread_attr_t *attr, void *(*run)(void *),
-			 void *data)
+static int create_masked(pthread_t *ret_thread, const pthread_attr_t *attr, const char *name,
+			 void *(*run)(void *), void *data)
 {
 	struct start *start = malloc(sizeof(*start));
 	sigset_t all, before;
@@ -194,7 +211,7 @@ static int create_masked(pthread_t *ret_thread, const pthread_attr_t *attr, void
 
 	if (!start)
 		return -ENOMEM;
-	*start = (struct start){ run, data };
+	*start = (struct start){ run, data, name };
 	count_beginning(1);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -209,7 +226,7 @@ static int create_masked(pthread_t *ret_thread, const pthread_attr_t *attr, void
 
 int rp_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data)
 {
-	int ret = create_masked(ret_thread, NULL, run, data);
+	int ret = create_masked(ret_thread, NULL, name, run, data);
 
 	if (ret == 0)
 		pthread_setname_np(*ret_thread, name);
@@ -229,7 +246,7 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 		return rp_failed("mmap");
 	pthread_attr_init(&attr);
 	pthread_attr_setstack(&attr, stack, bytes);
-	ret = create_masked(ret_thread, &attr, run, data);
+	ret = create_masked(ret_thread, &attr, name, run, data);
 	pthread_attr_destroy(&attr);
 	if (ret != 0) {
 		munmap(stack, bytes);

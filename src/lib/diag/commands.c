@@ -10,10 +10,12 @@
 #include <ringpipe/session.h>
 
 #include "base/failure.h"
+#include "base/host_table.h"
 #include "base/text.h"
 #include "diag/collect_command.h"
 #include "diag/dump_command.h"
 #include "diag/environment.h"
+#include "diag/host_port.h"
 #include "diag/list_command.h"
 #include "diag/perfmap.h"
 #include "diag/process.h"
@@ -42,6 +44,18 @@ static enum rp_hresult open_user_events(struct rp_command *command,
 	return hr;
 }
 
+/* Parse the request of a session, unless the host is shutting down. */
+static enum rp_hresult parse_collect(struct rp_command *command, uint8_t id,
+				     struct rp_cursor *payload, struct rp_collect **ret_collect)
+{
+	if (rp_host_state() == RP_HOST_ENDING) {
+		snprintf(command->refusal, sizeof(command->refusal),
+			 "the process is shutting down");
+		return RP_HRESULT_INVALID_OPERATION;
+	}
+	return rp_collect_parse(id, payload, ret_collect);
+}
+
 /* Start the requested session, and free `collect`. */
 static enum rp_hresult open_trace(struct rp_command *command, struct rp_collect *collect)
 {
@@ -66,7 +80,7 @@ static enum rp_hresult collect_tracing(struct rp_command *command, uint8_t id,
 	enum rp_hresult hr;
 
 	command->sends_more = command->passed_fd < 0 && rp_collect_has_descriptor(id, payload);
-	hr = rp_collect_parse(id, payload, &collect);
+	hr = parse_collect(command, id, payload, &collect);
 	return hr == RP_HRESULT_OK ? open_trace(command, collect) : hr;
 }
 
@@ -75,7 +89,7 @@ static enum rp_hresult collect_batches(struct rp_command *command, uint8_t id,
 {
 	struct rp_collect *collect;
 	uint8_t shape = id == RP_OWN_FILTERED_BATCHES ? RP_COLLECT_5 : RP_COLLECT_4;
-	enum rp_hresult hr = rp_collect_parse(shape, payload, &collect);
+	enum rp_hresult hr = parse_collect(command, shape, payload, &collect);
 
 	if (hr == RP_HRESULT_OK && collect->tracepoints) {
 		free(collect);
@@ -101,7 +115,7 @@ static enum rp_hresult collect_with_options(struct rp_command *command, uint8_t 
 		return RP_HRESULT_BAD_ENCODING;
 	if (coarse > 1)
 		return RP_HRESULT_INVALID_ARGUMENT;
-	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+	hr = parse_collect(command, RP_COLLECT_4, payload, &collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	collect->block_ms = block_ms;
@@ -278,7 +292,7 @@ static enum rp_hresult start_flight(struct rp_command *command, uint8_t id,
 		return RP_HRESULT_BAD_ENCODING;
 	if (kind > RECORD_COARSE)
 		return RP_HRESULT_INVALID_ARGUMENT;
-	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+	hr = parse_collect(command, RP_COLLECT_4, payload, &collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	if (collect->buffer_bytes < RP_SESSION_OVERWRITE_MIN) {
@@ -307,7 +321,7 @@ static enum rp_hresult open_rolling(struct rp_command *command, const char *path
 
 	if (rp_cursor_u64(payload, &quota) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+	hr = parse_collect(command, RP_COLLECT_4, payload, &collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	if (*path != '/' || quota < RP_SESSION_ROLL_MIN)
@@ -395,6 +409,12 @@ static enum rp_hresult write_dump(struct rp_command *command, uint8_t id,
 	return hr;
 }
 
+static enum rp_hresult host_command(struct rp_command *command, uint8_t id,
+				    struct rp_cursor *payload)
+{
+	return rp_host_run_command(id, payload, command->reply);
+}
+
 /* All known commands. After "unknown command", clients retry with an older command. */
 static const struct {
 	uint8_t set;
@@ -464,7 +484,8 @@ void rp_command_run(struct rp_command *command, const uint8_t *bytes, size_t siz
 	command->refusal[0] = '\0';
 	rp_failed_call = NULL;
 	rp_message_open(bytes, size, &message);
-	handle = find_handler(message.set, message.id);
+	handle = rp_host_has_command_set(message.set) ? host_command :
+		 find_handler(message.set, message.id);
 	if (handle) {
 		rp_message_begin(command->reply, RP_MESSAGE_SERVER, RP_MESSAGE_OK);
 		hr = handle(command, message.id, &message.payload);

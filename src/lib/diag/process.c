@@ -8,6 +8,7 @@
  */
 #include "diag/process.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,10 +18,12 @@
 #include <ringpipe/types.h>
 
 #include "base/file.h"
+#include "base/host_table.h"
 #include "host/copies.h"
 #include "host/identity.h"
 
 #define START_TICKS_FIELD 22	/* proc(5), counted from 1 */
+#define VERSION_BYTES (sizeof(RP_PROCESS_RUNTIME_VERSION) + 1 + RP_NAME_MAX)
 
 void rp_process_make_cookie(uint8_t ret_cookie[16])
 {
@@ -58,10 +61,21 @@ uint64_t rp_process_start_ticks(void)
 	return rp_process_parse_start_ticks(stat);
 }
 
+/* .NET's clients read the version up to the '+'. The host's version follows as more metadata. */
+static void print_runtime_version(char ret_text[VERSION_BYTES])
+{
+	const struct rp_host *host = rp_host_get();
+	const char *version = host ? host->runtime_version : NULL;
+
+	snprintf(ret_text, VERSION_BYTES, "%s%s%s", RP_PROCESS_RUNTIME_VERSION,
+		 version ? "." : "", version ? version : "");
+}
+
 void rp_process_reply(struct rp_message_buffer *reply, enum rp_process_info_version version,
 		      const uint8_t cookie[16])
 {
 	char name[RP_PROCESS_NAME_BYTES], *command_line = rp_process_command_line();
+	char version_text[VERSION_BYTES];
 
 	if (version >= RP_PROCESS_INFO_3)
 		rp_message_put_u32(reply, 1);
@@ -73,7 +87,8 @@ void rp_process_reply(struct rp_message_buffer *reply, enum rp_process_info_vers
 	if (version >= RP_PROCESS_INFO_2) {
 		rp_process_name(name);
 		rp_message_put_string(reply, name);
-		rp_message_put_string(reply, RP_PROCESS_RUNTIME_VERSION);
+		print_runtime_version(version_text);
+		rp_message_put_string(reply, version_text);
 	}
 	if (version >= RP_PROCESS_INFO_3)
 		rp_message_put_string(reply, "linux-" RP_PROCESS_ARCHITECTURE);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "diag/commands.h"
+#include "diag/host_port.h"
 #include "diag/server.h"
 
 /* limit of the memory for replies that clients have not read */
@@ -183,6 +184,7 @@ static void run_request(struct rp_client *client, int passed_fd)
 		if (rp_ports_resume_is_last(&rp_server.ports, port))
 			rp_trace_watch_missing(&rp_server.traces);
 		rp_ports_resume(&rp_server.ports, port);
+		rp_host_start_up();
 		break;
 	}
 }

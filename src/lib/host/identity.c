@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/host_table.h"
 
 void rp_process_join_arguments(char *text, size_t size)
 {
@@ -48,13 +49,14 @@ void rp_process_program(char *ret_path, size_t space)
 
 void rp_process_name(char ret_name[RP_PROCESS_NAME_BYTES])
 {
+	const struct rp_host *host = rp_host_get();
 	char path[PATH_MAX];
 	const char *name;
 	size_t size;
 
 	rp_process_program(path, sizeof(path));
 	name = strrchr(path, '/');
-	name = name ? name + 1 : path;
+	name = host && host->process_name ? host->process_name : name ? name + 1 : path;
 	size = strnlen(name, RP_PROCESS_NAME_BYTES - 1);
 	memcpy(ret_name, name, size);
 	ret_name[size] = '\0';

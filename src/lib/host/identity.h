@@ -42,7 +42,7 @@ void rp_process_join_arguments(char *text, size_t size);
 /* Get the absolute path of the program's file, even if the file was deleted. */
 void rp_process_program(char *ret_path, size_t space);
 
-/* Get the last component of that path. */
+/* Get the host's name of the process, or else the last component of that path. */
 void rp_process_name(char ret_name[RP_PROCESS_NAME_BYTES]);
 
 /*
