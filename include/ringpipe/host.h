@@ -4,7 +4,7 @@
  *
  * The host port: what a program or a language runtime, the *host*, supplies to the library. Every
  * member of struct rp_host has a default for a plain program on Linux, so a C program needs none of
- * this. doc/porting.md describes a port step by step, and ringpipe-host-test(1) checks one.
+ * this. doc/porting.md describes a port step by step, and ringpipe-host-test(7) checks one.
  */
 #ifndef RINGPIPE_HOST_H
 #define RINGPIPE_HOST_H
@@ -156,7 +156,7 @@ enum rp_host_process_state {
 /* A command of the host's own command set that a diagnostics client has sent. */
 struct rp_host_command {
 	uint32_t size;
-	uint32_t id;			/* below 256 */
+	uint32_t id;			/* below 255, which is no command in any set */
 	const void *payload;
 	size_t payload_bytes;
 };

@@ -25,7 +25,7 @@ static double cpu_seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-__attribute__((noinline)) void burn_in_c(void)
+__attribute__((noinline)) static void burn_in_c(void)
 {
 	double end = cpu_seconds() + cpu_limit;
 
@@ -41,7 +41,7 @@ static void compare_body(void *data)
 	__asm__ volatile("");
 }
 
-__attribute__((noinline)) void qsort_like(void)
+__attribute__((noinline)) static void qsort_like(void)
 {
 	tiny_run(TINY_COMPARE, 30, compare_body, NULL);
 	__asm__ volatile("");

@@ -6,6 +6,7 @@
 #ifndef RP_TEST_TINY_H
 #define RP_TEST_TINY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <ringpipe/host.h>
@@ -38,8 +39,14 @@ extern __thread struct tiny_stack tiny_stack;
 
 extern const char *const tiny_names[TINY_FUNCTIONS];
 
-/* Fill the table of the host, with all callbacks that the interpreter has. */
+/* Fill the table of the host with all callbacks that the interpreter has. */
 void tiny_init(struct rp_host *host);
+
+/* `walk` leaves the samples of signal handlers to the next safe point. */
+extern bool tiny_defers;
+
+/* Compute until is_over() returns a value other than 0. Each step is a safe point. */
+void tiny_compute(int (*is_over)(void *over_data), void *over_data);
 
 /* Run a function from a line on: `body` is what the line does. */
 void tiny_run(enum tiny_function function, uint32_t line, void (*body)(void *), void *data);
