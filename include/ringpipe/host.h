@@ -144,7 +144,7 @@ enum rp_host_sample_mode {
 	RP_HOST_SAMPLE_STOPPED = 2,
 };
 
-/* What the process is doing, for rp_host.process_state. */
+/* The state of the process, for rp_host.process_state. */
 enum rp_host_process_state {
 	RP_HOST_RUNNING = 0,
 	/* The host is not ready: the library calls none of its other callbacks but `start_up`. */
@@ -242,8 +242,9 @@ struct rp_host {
 		       void *data);
 
 	/*
-	 * Memory of sessions: the tables and buffers on the heap that a session needs while it
-	 * runs, without its rings, which are mapped. Both or neither are set. `allocate` returns
+	 * Memory of traces: the buffers and tables of sessions that write a trace, such as encoded
+	 * blocks, stacks and names. The rings of a session are mapped instead, and strings that the
+	 * caller frees are from malloc(3). Both or neither are set. `allocate` returns
 	 * memory aligned for any type, or NULL, which makes the operation fail with -ENOMEM. They
 	 * may run in any thread after the registration, not in signal handlers, and must not call
 	 * this library. Memory that `allocate` returned is passed to the `release` of the same
@@ -266,7 +267,8 @@ struct rp_host {
  * Context: any thread, not a signal handler; allocates; calls `start_up`.
  * Return: 0; -EINVAL: the size is invalid, a mode or command set is unknown, a mode or command set
  * lacks its callbacks, an interpreter's range is empty, a string is too long (RP_NAME_MAX) or has
- * other characters, or one of `allocate` and `release` is missing; -EBUSY: there is a host; -ENOMEM: an allocation fails.
+ * other characters, or one of `allocate` and `release` is missing; -EBUSY: there is a host;
+ * -ENOMEM: an allocation fails.
  */
 RP_PUBLIC int rp_host_register(const struct rp_host *host);
 

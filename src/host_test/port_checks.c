@@ -69,7 +69,8 @@ enum rp_check_result rp_check_thread_names_are_ended(struct rp_suite *suite)
 					     suite->host->data) != 0)
 			continue;
 		if (!memchr(name, '\0', space))
-			return rp_suite_fail(suite, "with space for %zu bytes it has no NUL", space);
+			return rp_suite_fail(suite, "with space for %zu bytes it has no NUL",
+					     space);
 		if (name[space] != 'x')
 			return rp_suite_fail(suite, "with space for %zu bytes it has more", space);
 	}

@@ -92,6 +92,9 @@ class Server(unittest.TestCase):
         settings = {"DOTNET_DefaultDiagnosticPortSuspend": "1" if suspended else "0"}
         host = Host(SERVER, waits=True, settings=settings)
         self.addCleanup(host.close)
+        self.first = [self.line(host)]
+        while self.first[-1] != "registered 0":
+            self.first.append(self.line(host))
         return host
 
     def line(self, host, but="thread "):
@@ -119,12 +122,12 @@ class Server(unittest.TestCase):
         self.assertEqual((hresult, len(payload)), (OK, 65000))
 
     def test_start_up_is_reported_when_nothing_suspends_it(self):
-        host = self.start()
-        self.assertEqual([self.line(host), self.line(host)], ["started", "registered 0"])
+        self.start()
+        self.assertEqual(self.first, ["started", "registered 0"])
 
     def test_start_up_is_reported_when_a_client_resumes_it(self):
         host = self.start(suspended=True)
-        self.assertEqual(self.line(host), "registered 0")
+        self.assertEqual(self.first, ["registered 0"])
         self.assertEqual(host.ask(RESUME)[0], OK)
         self.assertEqual(self.line(host), "started")
         self.assertEqual(host.ask(RESUME)[0], OK)
@@ -134,8 +137,6 @@ class Server(unittest.TestCase):
 
     def test_clients_see_the_name_and_the_version_of_the_host(self):
         host = self.start()
-        self.line(host)
-        self.line(host)
         payload = host.ask(message(0x04, 0x08))[1].decode("utf-16-le", "replace")
         self.assertIn("tiny\0", payload)
         self.assertRegex(payload, r"10\.0\.0\+ringpipe\.[\d.]+\.tiny-1\.0\0")

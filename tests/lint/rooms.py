@@ -44,6 +44,7 @@ ROWS = {
     'src/modules/symbols/': 'host base',
     'src/modules/lttng/': 'export core base',
     'src/modules/inbox/': '',
+    'src/host_test/': '',
     'bpf/': '',
     'src/tools/ringpipe-dump/': 'diag base',
     'src/tools/ringpipe-kernel/': 'nettrace base bpf/',

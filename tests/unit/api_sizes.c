@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <ringpipe/batch.h>
-#include <ringpipe/host.h>
+#include <ringpipe/host_test.h>
 #include <ringpipe/reader.h>
 
 #include "core_support.h"
@@ -34,6 +34,7 @@ _Static_assert(RP_HOST_WALK_SIZE_V1 == 32, "frozen");
 _Static_assert(RP_HOST_METHOD_SIZE_V1 == 1056, "frozen");
 _Static_assert(RP_HOST_MODULE_SIZE_V1 == 32, "frozen");
 _Static_assert(RP_HOST_COMMAND_SIZE_V1 == 24, "frozen");
+_Static_assert(RP_HOST_TEST_SIZE_V1 == 48, "frozen");
 _Static_assert(RP_PREPARE_OPTIONS_SIZE_V1 == 8, "frozen");
 _Static_assert(RP_PROCESS_CONTEXT_SIZE_V1 == 16, "frozen");
 _Static_assert(RP_COMPONENT_HOST_SIZE_V1 == 40, "frozen");

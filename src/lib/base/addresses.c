@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
+
 #define SIZE_FIRST 1024u
 #define SIZE_MAX_SLOTS (128u << 10)	/* at most half are used: 64 K addresses, 2 MB */
 
@@ -23,14 +25,14 @@ static void grow(struct rp_address_set *set)
 
 	if (size > SIZE_MAX_SLOTS)
 		return;
-	grown.slots = calloc(size, sizeof(*grown.slots));
+	grown.slots = rp_heap_zalloc(size, sizeof(*grown.slots));
 	if (!grown.slots)
 		return;
 	for (size_t i = 0; i < set->size; i++) {
 		if (set->slots[i].address)
 			*slot_of(&grown, set->slots[i].address) = set->slots[i];
 	}
-	free(set->slots);
+	rp_heap_free(set->slots);
 	set->slots = grown.slots;
 	set->size = size;
 }
@@ -72,5 +74,5 @@ const struct rp_address *rp_address_set_list(struct rp_address_set *set)
 
 void rp_address_set_fini(struct rp_address_set *set)
 {
-	free(set->slots);
+	rp_heap_free(set->slots);
 }

@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "host/mappings.h"
@@ -81,7 +82,7 @@ static bool make_space(struct rp_resolve *resolve)
 
 	if (resolve->capacity - resolve->size >= sizeof(struct record_header) + RECORD_BYTES)
 		return true;
-	grown = capacity <= BYTES_MAX ? realloc(resolve->bytes, capacity) : NULL;
+	grown = capacity <= BYTES_MAX ? rp_heap_resize(resolve->bytes, capacity) : NULL;
 	if (!grown) {
 		note(resolve, "the symbols took too much memory");
 		return false;
@@ -338,11 +339,11 @@ static void resolve_all(struct rp_resolve *resolve)
 static void free_resolve(struct rp_resolve *resolve)
 {
 	rp_mappings_release();
-	free(resolve->addresses);
-	free(resolve->own);
-	free(resolve->taken);
-	free(resolve->bytes);
-	free(resolve);
+	rp_heap_free(resolve->addresses);
+	rp_heap_free(resolve->own);
+	rp_heap_free(resolve->taken);
+	rp_heap_free(resolve->bytes);
+	rp_heap_free(resolve);
 }
 
 static void *run(void *data)
@@ -367,15 +368,15 @@ static int compare(const void *a, const void *b)
 int rp_resolve_start(const struct rp_address *addresses, size_t count,
 		     struct rp_resolve **ret_resolve)
 {
-	struct rp_resolve *resolve = calloc(1, sizeof(*resolve));
+	struct rp_resolve *resolve = rp_heap_zalloc(1, sizeof(*resolve));
 	int ret = -ENOMEM;
 
 	if (!resolve)
 		return ret;
 	rp_mappings_hold();
-	resolve->addresses = malloc(count * sizeof(*addresses) + 1);
-	resolve->own = malloc(count * sizeof(*resolve->own) + 1);
-	resolve->taken = calloc(count + 1, sizeof(*resolve->taken));
+	resolve->addresses = rp_heap_alloc(count * sizeof(*addresses) + 1);
+	resolve->own = rp_heap_alloc(count * sizeof(*resolve->own) + 1);
+	resolve->taken = rp_heap_zalloc(count + 1, sizeof(*resolve->taken));
 	if (resolve->addresses && resolve->own && resolve->taken) {
 		memcpy(resolve->addresses, addresses, count * sizeof(*addresses));
 		qsort(resolve->addresses, count, sizeof(*addresses), compare);

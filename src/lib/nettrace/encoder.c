@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/heap.h"
 #include "nettrace/encoder_parts.h"
 
 #include <assert.h>
@@ -13,7 +14,7 @@
 
 static struct rp_encoder *make_encoder(uint64_t last_ns)
 {
-	struct rp_encoder *encoder = calloc(1, sizeof(*encoder));
+	struct rp_encoder *encoder = rp_heap_zalloc(1, sizeof(*encoder));
 
 	if (!encoder)
 		return NULL;
@@ -21,7 +22,7 @@ static struct rp_encoder *make_encoder(uint64_t last_ns)
 	rp_label_set_init(&encoder->labels);
 	encoder->last_ns = last_ns;
 	encoder->block_used = RP_BLOCK_HEADER_BYTES;
-	encoder->block = malloc(BLOCK_BYTES);
+	encoder->block = rp_heap_alloc(BLOCK_BYTES);
 	if (!encoder->block) {
 		rp_encoder_destroy(encoder);
 		return NULL;
@@ -98,8 +99,8 @@ static void destroy_type(struct rp_encoder_event_type *type)
 		return;
 	rp_plan_fini(&type->plan);
 	rp_outbuf_fini(&type->blob);
-	free(type->raw);
-	free(type);
+	rp_heap_free(type->raw);
+	rp_heap_free(type);
 }
 
 void rp_encoder_destroy(struct rp_encoder *encoder)
@@ -108,8 +109,8 @@ void rp_encoder_destroy(struct rp_encoder *encoder)
 		return;
 	for (uint32_t i = 0; i < encoder->type_count; i++)
 		destroy_type(encoder->types[i]);
-	free(encoder->types);
-	free(encoder->block);
+	rp_heap_free(encoder->types);
+	rp_heap_free(encoder->block);
 	rp_thread_table_fini(&encoder->threads);
 	rp_stack_set_fini(&encoder->stacks);
 	rp_outbuf_fini(&encoder->metadata);
@@ -118,7 +119,7 @@ void rp_encoder_destroy(struct rp_encoder *encoder)
 	rp_outbuf_fini(&encoder->stream.output);
 	rp_delivery_fini(&encoder->delivery);
 	rp_self_describing_fini(&encoder->described);
-	free(encoder);
+	rp_heap_free(encoder);
 }
 
 static int grow_types(struct rp_encoder *encoder)
@@ -128,7 +129,7 @@ static int grow_types(struct rp_encoder *encoder)
 
 	if (encoder->type_count < encoder->type_capacity)
 		return 0;
-	types = realloc(encoder->types, capacity * sizeof(*types));
+	types = rp_heap_resize(encoder->types, capacity * sizeof(*types));
 	if (!types)
 		return -ENOMEM;
 	encoder->types = types;
@@ -144,7 +145,7 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *de
 
 	if (ret < 0)
 		return ret;
-	type = calloc(1, sizeof(*type));
+	type = rp_heap_zalloc(1, sizeof(*type));
 	if (!type)
 		return -ENOMEM;
 	ret = rp_plan_make(&type->plan, definition->fields,

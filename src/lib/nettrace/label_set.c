@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "nettrace/label_set.h"
 
+#include "base/heap.h"
 #include "nettrace/convert.h"
 #include "nettrace/format.h"
 
@@ -26,7 +27,7 @@ void rp_label_set_init(struct rp_label_set *set)
 void rp_label_set_fini(struct rp_label_set *set)
 {
 	rp_outbuf_fini(&set->content);
-	free(set->entries);
+	rp_heap_free(set->entries);
 }
 
 static bool is_none(const struct rp_guid *id)
@@ -50,7 +51,7 @@ static uint32_t hash_ids(const struct rp_guid *activity, const struct rp_guid *r
 static int begin(struct rp_label_set *set, size_t list_bytes)
 {
 	if (!set->entries)
-		set->entries = calloc(SLOTS, sizeof(*set->entries));
+		set->entries = rp_heap_zalloc(SLOTS, sizeof(*set->entries));
 	if (!set->entries || rp_outbuf_reserve(&set->content, 8 + list_bytes) < 0)
 		return -ENOMEM;
 	if (set->content.size)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/utf.h"
 
 struct rp_outbuf {
@@ -32,7 +33,7 @@ static inline int rp_outbuf_reserve(struct rp_outbuf *buf, size_t extra)
 		return -ENOMEM;
 	while (capacity - buf->size < extra)
 		capacity *= 2;
-	bytes = realloc(buf->bytes, capacity);
+	bytes = rp_heap_resize(buf->bytes, capacity);
 	if (!bytes)
 		return -ENOMEM;
 	buf->bytes = bytes;
@@ -88,7 +89,7 @@ static inline void rp_outbuf_put_text16(struct rp_outbuf *buf, const char *text)
 
 static inline void rp_outbuf_fini(struct rp_outbuf *buf)
 {
-	free(buf->bytes);
+	rp_heap_free(buf->bytes);
 	memset(buf, 0, sizeof(*buf));
 }
 

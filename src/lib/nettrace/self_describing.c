@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "nettrace/encoder.h"
 #include "nettrace/field_walk.h"
@@ -123,7 +124,7 @@ int rp_self_describing_copy(const struct rp_definition *definition, struct rp_de
 	/* A described event may itself have the form of a raw one, which would describe another. */
 	if (definition->is_internal || !is_raw(definition))
 		return 0;
-	raw = malloc(sizeof(*raw) + bytes);
+	raw = rp_heap_alloc(sizeof(*raw) + bytes);
 	if (!raw)
 		return -ENOMEM;
 	*raw = (struct rp_definition){

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "nettrace/stack_block.h"
 
+#include "base/heap.h"
+
 #define SLOTS 4096u
 #define STACKS_MAX 2048u
 #define BYTES_MAX (512u << 10)
@@ -21,7 +23,7 @@ void rp_stack_set_fini(struct rp_stack_set *set)
 {
 	rp_outbuf_fini(&set->content);
 	rp_address_set_fini(&set->addresses);
-	free(set->entries);
+	rp_heap_free(set->entries);
 }
 
 static uint32_t hash_frames(const void *frames, uint32_t frame_count)
@@ -39,7 +41,7 @@ static uint32_t hash_frames(const void *frames, uint32_t frame_count)
 static int begin(struct rp_stack_set *set)
 {
 	if (!set->entries)
-		set->entries = calloc(SLOTS, sizeof(*set->entries));
+		set->entries = rp_heap_zalloc(SLOTS, sizeof(*set->entries));
 	if (!set->entries)
 		return -ENOMEM;
 	if (set->content.size)

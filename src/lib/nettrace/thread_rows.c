@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/utf.h"
 #include "nettrace/event_header.h"
 #include "nettrace/format.h"
@@ -27,11 +28,11 @@ static int take_name(struct rp_cursor *c, struct rp_thread_row *row)
 
 	if (take_text(c, &text, &bytes) < 0)
 		return -EBADMSG;
-	name = malloc(3 * (size_t)bytes + 1);
+	name = rp_heap_alloc(3 * (size_t)bytes + 1);
 	if (!name)
 		return -ENOMEM;
 	name[rp_utf8_repair(text, bytes, name)] = '\0';
-	free(row->name);
+	rp_heap_free(row->name);
 	row->name = name;
 	return 0;
 }
@@ -72,7 +73,7 @@ static int reserve(struct rp_thread_rows *rows)
 		return 0;
 	if (rows->count >= ROWS_MAX)
 		return -E2BIG;
-	grown = realloc(rows->rows, capacity * sizeof(*grown));
+	grown = rp_heap_resize(rows->rows, capacity * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	rows->rows = grown;
@@ -134,7 +135,7 @@ int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)
 	if (ret == 0)
 		ret = insert(rows, &thread);
 	if (ret < 0)
-		free(thread.name);
+		rp_heap_free(thread.name);
 	return ret;
 }
 
@@ -150,7 +151,7 @@ void rp_thread_rows_remove(struct rp_thread_rows *rows, struct rp_thread_row *ro
 	struct rp_thread_row *last = &rows->rows[rows->count - 1];
 	const uint32_t place = (uint32_t)(row - rows->rows) + 1;
 
-	free(row->name);
+	rp_heap_free(row->name);
 	rp_thread_table_remove(&rows->places, row->index);
 	if (row != last) {
 		*row = *last;
@@ -162,7 +163,7 @@ void rp_thread_rows_remove(struct rp_thread_rows *rows, struct rp_thread_row *ro
 void rp_thread_rows_clear(struct rp_thread_rows *rows)
 {
 	for (size_t i = 0; i < rows->count; i++)
-		free(rows->rows[i].name);
+		rp_heap_free(rows->rows[i].name);
 	rows->count = 0;
 	rows->next_index = 0;
 	rp_thread_table_fini(&rows->places);
@@ -171,5 +172,5 @@ void rp_thread_rows_clear(struct rp_thread_rows *rows)
 void rp_thread_rows_fini(struct rp_thread_rows *rows)
 {
 	rp_thread_rows_clear(rows);
-	free(rows->rows);
+	rp_heap_free(rows->rows);
 }

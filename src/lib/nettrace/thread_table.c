@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
+
 /* The place where a search for the thread begins. */
 static size_t home_of(size_t capacity, uint64_t thread)
 {
@@ -36,7 +38,7 @@ struct rp_thread_slot *rp_thread_table_find(const struct rp_thread_table *table,
 static int grow(struct rp_thread_table *table)
 {
 	size_t capacity = table->capacity ? table->capacity * 2 : 64;
-	struct rp_thread_slot *slots = calloc(capacity, sizeof(*slots));
+	struct rp_thread_slot *slots = rp_heap_zalloc(capacity, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;
@@ -46,7 +48,7 @@ static int grow(struct rp_thread_table *table)
 		if (old->used)
 			*probe(slots, capacity, old->thread) = *old;
 	}
-	free(table->slots);
+	rp_heap_free(table->slots);
 	table->slots = slots;
 	table->capacity = capacity;
 	return 0;
@@ -103,6 +105,6 @@ void rp_thread_table_remove(struct rp_thread_table *table, uint64_t thread)
 
 void rp_thread_table_fini(struct rp_thread_table *table)
 {
-	free(table->slots);
+	rp_heap_free(table->slots);
 	memset(table, 0, sizeof(*table));
 }

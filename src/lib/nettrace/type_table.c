@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
+
 #define CHUNK_BYTES 16384u
 
 struct rp_arena_chunk {
@@ -22,7 +24,7 @@ void *rp_type_table_alloc(struct rp_type_table *table, size_t size)
 	size = (size + 15) & ~(size_t)15;
 	if (!chunk || chunk->capacity - chunk->used < size) {
 		capacity = (capacity + 15) & ~(size_t)15;
-		chunk = malloc(sizeof(*chunk) + capacity);
+		chunk = rp_heap_alloc(sizeof(*chunk) + capacity);
 		if (!chunk)
 			return NULL;
 		chunk->next = table->chunks;
@@ -59,14 +61,14 @@ static int grow(struct rp_type_table *table)
 
 	if (2 * (table->count + 1) <= table->capacity)
 		return 0;
-	slots = calloc(capacity, sizeof(*slots));
+	slots = rp_heap_zalloc(capacity, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < table->capacity; i++)
 		if (table->slots[i])
 			slots[slot_of(slots, capacity, table->slots[i]->metadata_id)] =
 				table->slots[i];
-	free(table->slots);
+	rp_heap_free(table->slots);
 	table->slots = slots;
 	table->capacity = capacity;
 	return 0;
@@ -118,9 +120,9 @@ void rp_type_table_fini(struct rp_type_table *table)
 	while (table->chunks) {
 		struct rp_arena_chunk *next = table->chunks->next;
 
-		free(table->chunks);
+		rp_heap_free(table->chunks);
 		table->chunks = next;
 	}
-	free(table->slots);
+	rp_heap_free(table->slots);
 	memset(table, 0, sizeof(*table));
 }

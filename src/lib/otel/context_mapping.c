@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/failure.h"
+#include "base/heap.h"
 #include "base/shield.h"
 
 #define NAME "OTEL_CTX"
@@ -141,7 +142,7 @@ int rp_context_mapping_publish(uint8_t *payload, uint32_t payload_bytes)
 		fill(mapping, payload, payload_bytes);
 		(void)name_mapping(mapping, bytes);
 		current = payload;
-		free(before);
+		rp_heap_free(before);
 		return 0;
 	}
 	if (has_context())
@@ -158,7 +159,7 @@ int rp_context_mapping_publish(uint8_t *payload, uint32_t payload_bytes)
 	rp_failed_call = NULL;
 	mapping = header;
 	current = payload;
-	free(before);
+	rp_heap_free(before);
 	return 0;
 }
 

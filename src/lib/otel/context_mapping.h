@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /*
- * Publish the payload, from malloc(). The mapping owns it if the function succeeds.
+ * Publish the payload, from rp_heap_alloc(). The mapping owns it if the function succeeds.
  *
  * Context: one thread at a time. A forked child does not inherit the mapping.
  * Return: 0; -EEXIST: other code has published a context; -ENOMEM; -errno of mmap(2) or prctl(2).
