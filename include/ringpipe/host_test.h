@@ -15,7 +15,7 @@
 
 RP_BEGIN_DECLS
 
-/* What the suite needs to know about a host. */
+/* The description of a host for the suite. */
 struct rp_host_test {
 	uint32_t size;
 	uint32_t name_count;

@@ -25,7 +25,7 @@ struct rp_walk_counts {
 	uint64_t allocations;		/* calls of malloc(3) inside `walk` */
 	uint64_t deferred;		/* -EAGAIN in a signal handler */
 	uint64_t safe_points;
-	uint64_t matched;		/* results with an interpreter's frame for each invocation */
+	uint64_t matched;	/* results with an interpreter's frame for each invocation */
 };
 
 struct rp_suite {
