@@ -43,9 +43,18 @@ class Stacks(unittest.TestCase):
         return subprocess.run([os.environ["RINGPIPE"], *arguments], stdout=subprocess.PIPE,
                               check=True, timeout=60, text=True).stdout
 
-    def events(self, name):
-        rows = self.ringpipe("report", self.trace, "events", "--format=json").splitlines()
-        return [row for row in map(json.loads, rows) if row["event"] == name]
+    def events(self, name, trace=None):
+        rows = self.ringpipe("report", trace or self.trace, "events", "--format=json")
+        return [row for row in map(json.loads, rows.splitlines()) if row["event"] == name]
+
+    def deferred_samples(self, safe_points):
+        """Return the stacks of the samples in burn_in_c() that signal handlers deferred."""
+        trace = os.path.join(self.directory, safe_points + ".nettrace")
+        subprocess.run([STACKS, trace, "0.3", safe_points], check=True, timeout=60)
+        stacks = [row["functions"] for row in self.events("ThreadSample", trace)
+                  if "burn_in_c" in row.get("functions", [])]
+        self.assertGreater(len(stacks), 3)
+        return stacks
 
     def test_the_stack_of_an_event_mixes_host_and_native_frames(self):
         functions = self.events("compared")[0]["functions"]
@@ -60,6 +69,17 @@ class Stacks(unittest.TestCase):
             at = functions.index(MIXED[0])
             self.assertEqual(functions[at:at + len(MIXED)], MIXED)
             self.assertNotIn("tiny_run", functions)
+
+    def test_a_deferred_sample_has_the_native_frames_of_its_instruction(self):
+        for functions in self.deferred_samples("often"):
+            at = functions.index(MIXED[0])
+            self.assertEqual(functions[at:at + len(MIXED)], MIXED)
+            self.assertNotIn("rp_host_sample_now", functions)
+
+    def test_a_sample_without_a_safe_point_is_written_without_host_frames(self):
+        for functions in self.deferred_samples("never"):
+            self.assertNotIn(MIXED[0], functions)
+            self.assertEqual(functions.count("tiny_run"), 3)
 
     def test_report_cpu_counts_the_functions_of_the_host(self):
         rows = self.ringpipe("report", self.trace, "cpu").splitlines()

@@ -2,10 +2,13 @@
 /*
  * A program in the language of tiny.c: main calls sort_names, which calls the C function
  * qsort_like(), which calls compare. compare writes an event and computes. The first argument is
- * the file of the trace, the second is the number of seconds of CPU time.
+ * the file of the trace, the second is the number of seconds of CPU time. With a third argument,
+ * signal handlers leave samples to safe points: "often", or "never", where no safe point follows.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <ringpipe/ringpipe.h>
@@ -16,6 +19,7 @@ RP_PROVIDER(tiny, "Tiny-Test");
 RP_EVENT(tiny, compared, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(round));
 
 static double cpu_limit;
+static bool has_safe_points;
 
 static double cpu_seconds(void)
 {
@@ -29,8 +33,10 @@ __attribute__((noinline)) static void burn_in_c(void)
 {
 	double end = cpu_seconds() + cpu_limit;
 
-	while (cpu_seconds() < end)
-		;
+	while (cpu_seconds() < end) {
+		if (has_safe_points)
+			tiny_safe_point();
+	}
 }
 
 static void compare_body(void *data)
@@ -74,6 +80,8 @@ int main(int argc, char **argv)
 	struct rp_host host;
 
 	cpu_limit = argc > 2 ? atof(argv[2]) : 0.2;
+	tiny_defers = argc > 3;
+	has_safe_points = argc > 3 && strcmp(argv[3], "often") == 0;
 	tiny_init(&host);
 	if (argc < 2 || rp_host_register(&host) != 0)
 		return 1;

@@ -57,7 +57,7 @@ static void wait_while_stopped(void)
 	__atomic_store_n(&stands_still, 0, __ATOMIC_SEQ_CST);
 }
 
-static void safe_point(void)
+void tiny_safe_point(void)
 {
 	if (__atomic_load_n(&is_stopped, __ATOMIC_SEQ_CST))
 		wait_while_stopped();
@@ -78,7 +78,7 @@ static void compute_body(void *data)
 	const struct computation *computation = data;
 
 	while (!computation->is_over(computation->over_data))
-		safe_point();
+		tiny_safe_point();
 }
 
 void tiny_compute(int (*is_over)(void *over_data), void *over_data)

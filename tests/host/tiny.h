@@ -45,6 +45,9 @@ void tiny_init(struct rp_host *host);
 /* `walk` leaves the samples of signal handlers to the next safe point. */
 extern bool tiny_defers;
 
+/* A safe point: wait while the world is stopped, and take a sample that was requested. */
+void tiny_safe_point(void);
+
 /* Compute until is_over() returns a value other than 0. Each step is a safe point. */
 void tiny_compute(int (*is_over)(void *over_data), void *over_data);
 

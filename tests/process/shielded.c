@@ -355,20 +355,30 @@ static void readers(void)
 	check(rp_reader_open_fd(fds[0], &reader) < 0 && close(fds[0]) == 0 && fclose(null) == 0);
 }
 
+static int reply_to_command(const struct rp_host_command *command, struct rp_host_reply *reply,
+			    void *data)
+{
+	(void)data;
+	return rp_host_reply_put(reply, &command->id, sizeof(command->id));
+}
+
 /* Clients that disconnect before their reply, and a perf map that cannot be written. */
 static void diagnostics(void)
 {
 	static const uint32_t map = 3;
 	static const char code[64];
-	const struct rp_host host = RP_HOST_INIT;
+	struct rp_host host = RP_HOST_INIT;
 	struct rp_host_range range;
 	int fd;
 
 	rp_diagnostics_wait();
 	check(rp_diagnostics_fd() >= 0);
 	rp_host_set_environment_callback(NULL, NULL);
+	host.command_set = RP_HOST_COMMAND_SET_MIN;
+	host.command = reply_to_command;
 	check(rp_host_register(&host) == 0);
 	check(rp_host_sample_now() == 0);
+	serve(ask(RP_HOST_COMMAND_SET_MIN, 1, "", 0));
 	check(rp_host_find_function((const void *)(uintptr_t)rp_code_add, &range) == 0);
 	rp_host_unregister();
 	for (int i = 0; i < 3; i++) {

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/atomic.h"
+#include "base/host_table.h"
 #include "base/thread.h"
 #include "sample/interrupt.h"
 #include "unwind/unwind.h"
@@ -36,9 +37,10 @@ static __thread struct deferred *own_slot __attribute__((tls_model("initial-exec
 
 void rp_sample_prepare_deferred(void)
 {
+	const struct rp_host *host = rp_host_get();
 	void *memory;
 
-	if (slots)
+	if (slots || !host || !host->walk)
 		return;
 	/* A forked child keeps the memory, to which own_slot may point. */
 	memory = mmap(NULL, RP_THREADS_MAX * sizeof(*slots), PROT_READ | PROT_WRITE,

@@ -14,7 +14,7 @@
  */
 void rp_sample_defer(const struct rp_sampled *thread, const struct rp_native_stack *stack);
 
-/* Map the memory for deferred samples, once. Context: the sampler's thread. */
+/* Map the memory for deferred samples, once a host has a walk. Context: the sampler's thread. */
 void rp_sample_prepare_deferred(void);
 
 #endif
