@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The allocator of a Lua state, around the state's own one. It counts the bytes in use, because
+ * lua_gc() does not count inside a finalizer. It also shows when the state's stack may be moving,
+ * so that no walk begins then.
+ */
+#include "modules/lua/lua_heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static void *allocate(void *data, void *memory, size_t old_bytes, size_t new_bytes)
+{
+	struct lua_heap *heap = data;
+	bool is_move = memory && new_bytes;
+	void *result;
+
+	heap->calls_inside++;
+	result = heap->next(heap->next_data, memory, old_bytes, new_bytes);
+	heap->calls_inside--;
+	heap->moves += is_move;
+	if (!result && new_bytes)
+		return NULL;
+	heap->bytes += new_bytes - (memory ? old_bytes : 0);
+	/* The last block of a state is the state. */
+	if (heap->bytes == 0)
+		free(heap);
+	return result;
+}
+
+struct lua_heap *rp_lua_heap_of(lua_State *L)
+{
+	void *data;
+
+	return lua_getallocf(L, &data) == allocate ? data : NULL;
+}
+
+int rp_lua_heap_open(lua_State *L)
+{
+	struct lua_heap *heap;
+
+	if (rp_lua_heap_of(L))
+		return 0;
+	heap = calloc(1, sizeof(*heap));
+	if (!heap)
+		return -ENOMEM;
+	heap->next = lua_getallocf(L, &heap->next_data);
+	heap->bytes = (size_t)lua_gc(L, LUA_GCCOUNT) * 1024 + (size_t)lua_gc(L, LUA_GCCOUNTB);
+	lua_setallocf(L, allocate, heap);
+	return 0;
+}
