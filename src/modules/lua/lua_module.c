@@ -2,6 +2,7 @@
 /* The table that require "ringpipe" returns, and what the other files share. */
 #include "modules/lua/lua_heap.h"
 #include "modules/lua/lua_module.h"
+#include "modules/lua/lua_stack.h"
 
 #include <errno.h>
 #include <string.h>
@@ -109,9 +110,14 @@ LUA_EXPORT int luaopen_ringpipe(lua_State *L)
 		{ NULL, NULL },
 	};
 
+	int ret;
+
 	luaL_checkversion(L);
 	if (rp_lua_heap_open(L) != 0)
 		return rp_lua_raise(L, -ENOMEM, "ringpipe");
+	ret = rp_lua_stack_open(L);
+	if (ret != 0)
+		return rp_lua_raise(L, ret, "ringpipe");
 	rp_lua_open_sources(L);
 	rp_lua_open_events(L);
 	rp_lua_open_spans(L);

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A signal may interrupt the interpreter while the stack of a state moves or a call is half made.
+ * The handler therefore does not read the stack. It sets a hook, which Lua allows in a handler. Lua
+ * calls the hook at the next call, return or instruction. There the sample gets its Lua frames and,
+ * from the library, the native frames of the interrupted instruction.
+ *
+ * A C function that runs longer than a sampling interval calls no hook. If two signals in
+ * succession find the same call, and the state resized no memory between them, then the stack was
+ * at rest all the time, and the second handler reads it.
+ */
+#include "modules/lua/lua_stack.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ringpipe/host.h>
+
+#include "modules/lua/lua_functions.h"
+#include "modules/lua/lua_heap.h"
+#include "modules/lua/lua_interpreter.h"
+
+/* Lua itself allows about 200 coroutines that resume each other. */
+#define RUNNING_MAX 256
+#define SAMPLE_MASK (LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT)
+
+/* A hook of the program. */
+struct lua_saved_hook {
+	lua_Hook function;
+	int mask, count;
+};
+
+/* The Lua state that a thread runs. A signal handler of the same thread reads it. */
+struct lua_running {
+	lua_State *threads[RUNNING_MAX];	/* of Lua: the main one and coroutines in it */
+	volatile unsigned int depth;		/* 0: the state is closed */
+	/* The request of a handler, until the hook runs. */
+	lua_State *hooked;			/* NULL: none */
+	struct lua_saved_hook saved;
+	const void *call;			/* the interrupted call */
+	uint64_t moves;				/* of struct lua_heap, at that time */
+	bool is_waiting;			/* the library waits for the hook's sample */
+};
+
+static __thread struct lua_running *running __attribute__((tls_model("initial-exec")));
+
+static struct rp_host_range interpreter;	/* empty: not found */
+static uint64_t signal_return;			/* where handlers return to; 0: unknown */
+
+/* The call of a level, which no other level has. Lua keeps it out of lua.h's own types. */
+static const void *call_of(const lua_Debug *ar)
+{
+	return ar->i_ci;
+}
+
+/* Frames that grow. */
+struct lua_frames {
+	uint64_t *frames;
+	unsigned int count, max;
+	unsigned int last_lua;		/* frames up to the last function of Lua's */
+};
+
+static void add_frame(struct lua_frames *stack, uint64_t frame)
+{
+	if (stack->count < stack->max)
+		stack->frames[stack->count++] = frame;
+}
+
+/*
+ * Add the functions of a Lua thread from a level on. The interpreter is invoked again for the
+ * functions that a C function calls.
+ */
+static void add_thread(lua_State *L, int level, struct lua_frames *stack)
+{
+	bool has_lua = false;
+	lua_Debug ar;
+
+	for (; stack->count < stack->max && lua_getstack(L, level, &ar); level++) {
+		uint64_t frame;
+		bool is_c;
+
+		lua_getinfo(L, "nSl", &ar);
+		is_c = *ar.what == 'C';
+		if (is_c && has_lua) {
+			add_frame(stack, RP_HOST_FRAME_NATIVE);
+			has_lua = false;
+		}
+		frame = rp_lua_frame_of(&ar);
+		if (frame)
+			add_frame(stack, frame);
+		has_lua |= !is_c;
+		if (!is_c)
+			stack->last_lua = stack->count;
+	}
+}
+
+/* Return: the level of a call in a Lua thread; 0 if the call has ended. */
+static int level_of(lua_State *L, const void *call)
+{
+	lua_Debug ar;
+
+	for (int level = 0; level < (int)RP_STACK_MAX && lua_getstack(L, level, &ar); level++) {
+		if (call_of(&ar) == call)
+			return level;
+	}
+	return 0;
+}
+
+static int add_threads(const struct lua_running *state, int level, uint64_t *frames,
+		       unsigned int max)
+{
+	struct lua_frames stack = { frames, 0, max, 0 };
+
+	for (unsigned int i = state->depth; i > 0; i--) {
+		if (i != state->depth)
+			add_frame(&stack, RP_HOST_FRAME_NATIVE);
+		add_thread(state->threads[i - 1], level, &stack);
+		level = 0;
+	}
+	/* C functions below the first function of Lua's are native frames already. */
+	return (int)stack.last_lua;
+}
+
+static bool is_in_interpreter(const struct rp_host_walk *walk)
+{
+	for (uint32_t i = 0; i < walk->native_count; i++) {
+		if (walk->native[i] >= interpreter.start && walk->native[i] <= interpreter.end)
+			return true;
+	}
+	return interpreter.end == 0;
+}
+
+/* An event of a signal handler, which may have interrupted the interpreter anywhere. */
+static bool is_in_signal_handler(const struct rp_host_walk *walk)
+{
+	for (uint32_t i = 0; i < walk->native_count; i++) {
+		if (signal_return && walk->native[i] == signal_return)
+			return true;
+	}
+	return false;
+}
+
+static void on_safe_point(lua_State *L, lua_Debug *ar);
+
+static void set_hook(struct lua_running *state, lua_State *L)
+{
+	state->saved.function = lua_gethook(L);
+	state->saved.mask = lua_gethookmask(L);
+	state->saved.count = lua_gethookcount(L);
+	state->hooked = L;
+	lua_sethook(L, on_safe_point, SAMPLE_MASK, 1);
+}
+
+static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsigned int max)
+{
+	lua_State *L = state->threads[state->depth - 1];
+	const struct lua_heap *heap = rp_lua_heap_of(L);
+	bool is_at_rest = false;
+	lua_Debug ar;
+
+	if (!heap || !lua_getstack(L, 0, &ar))
+		return 0;
+	if (state->hooked != L)
+		set_hook(state, L);
+	else
+		is_at_rest = heap->calls_inside == 0 && heap->moves == state->moves &&
+			     call_of(&ar) == state->call;
+	state->moves = heap->moves;
+	state->call = call_of(&ar);
+	state->is_waiting = !is_at_rest;
+	return is_at_rest ? add_threads(state, 0, ret_frames, max) : -EAGAIN;
+}
+
+static int walk_stack(const struct rp_host_walk *walk, uint64_t *ret_frames, unsigned int max,
+		      void *data)
+{
+	struct lua_running *state = running;
+	const struct lua_heap *heap;
+
+	(void)data;
+	if (!state || state->depth == 0)
+		return 0;
+	if (walk->context == RP_HOST_WALK_SAFE_POINT) {
+		lua_State *L = state->threads[state->depth - 1];
+
+		return add_threads(state, level_of(L, state->call), ret_frames, max);
+	}
+	if (!is_in_interpreter(walk))
+		return 0;
+	if (walk->context == RP_HOST_WALK_SIGNAL)
+		return walk_in_handler(state, ret_frames, max);
+	heap = rp_lua_heap_of(state->threads[0]);
+	if (!heap || heap->calls_inside || is_in_signal_handler(walk))
+		return 0;
+	return add_threads(state, 0, ret_frames, max);
+}
+
+/* Record that a Lua thread runs, and that those which it had resumed do not. */
+static void set_current(struct lua_running *state, lua_State *L)
+{
+	for (unsigned int i = state->depth; i > 0; i--) {
+		if (state->threads[i - 1] == L) {
+			state->depth = i;
+			return;
+		}
+	}
+}
+
+static void on_safe_point(lua_State *L, lua_Debug *ar)
+{
+	struct lua_running *state = running;
+	struct lua_saved_hook saved = { NULL, 0, 0 };
+	bool is_waiting;
+
+	if (state) {
+		saved = state->saved;
+		set_current(state, L);
+	}
+	lua_sethook(L, saved.function, saved.mask, saved.count);
+	/* A coroutine that was created meanwhile inherited the hook. */
+	if (!state || state->hooked != L)
+		return;
+	state->hooked = NULL;
+	is_waiting = state->is_waiting;
+	state->is_waiting = false;
+	if (is_waiting)
+		(void)rp_host_sample_now();
+	if (saved.function && (saved.mask & (1 << ar->event)) && ar->event != LUA_HOOKCOUNT)
+		saved.function(L, ar);
+}
+
+/* Begin to run a coroutine. Return: whether it was recorded. */
+static bool push_current(lua_State *L, lua_State *coroutine)
+{
+	struct lua_running *state = running;
+
+	if (!state || !coroutine || state->depth == 0)
+		return false;
+	set_current(state, L);
+	if (state->threads[state->depth - 1] != L || state->depth == RUNNING_MAX)
+		return false;
+	state->threads[state->depth] = coroutine;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	state->depth++;
+	return true;
+}
+
+/* Call the original function at the bottom of the stack, while a coroutine runs. */
+static int call_in(lua_State *L, lua_State *coroutine)
+{
+	bool is_recorded = push_current(L, coroutine);
+	int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+
+	if (is_recorded)
+		set_current(running, L);
+	return status == LUA_OK ? lua_gettop(L) : lua_error(L);
+}
+
+static int resume(lua_State *L)
+{
+	lua_State *coroutine = lua_tothread(L, 1);
+
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	return call_in(L, coroutine);
+}
+
+/* The function that coroutine.wrap() returns: the original, and its coroutine. */
+static int resume_wrapped(lua_State *L)
+{
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	return call_in(L, lua_tothread(L, lua_upvalueindex(2)));
+}
+
+static int wrap(lua_State *L)
+{
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	lua_call(L, lua_gettop(L) - 1, 1);
+	/* Lua's own function has the coroutine as its upvalue. */
+	if (!lua_getupvalue(L, -1, 1) || !lua_isthread(L, -1)) {
+		lua_settop(L, 1);
+		return 1;
+	}
+	lua_pushcclosure(L, resume_wrapped, 2);
+	return 1;
+}
+
+static void replace(lua_State *L, const char *name, lua_CFunction function)
+{
+	if (lua_getfield(L, -1, name) != LUA_TFUNCTION) {
+		lua_pop(L, 1);
+		return;
+	}
+	lua_pushcclosure(L, function, 1);
+	lua_setfield(L, -2, name);
+}
+
+static void find_signal_return(void)
+{
+#ifdef __x86_64__
+	/* The kernel's struct of sigaction(2). */
+	struct {
+		uint64_t handler, flags, restorer, mask;
+	} raw = { 0, 0, 0, 0 };
+	struct sigaction action = { .sa_handler = SIG_IGN }, old;
+
+	/* libc sets the restorer with each action. SIGURG is ignored by default. */
+	if (sigaction(SIGURG, NULL, &old) != 0)
+		return;
+	if (!(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL)
+		(void)sigaction(SIGURG, &action, NULL);
+	if (syscall(SYS_rt_sigaction, SIGURG, NULL, &raw, sizeof(raw.mask)) == 0)
+		signal_return = raw.restorer;
+	(void)sigaction(SIGURG, &old, NULL);
+#endif
+}
+
+static void list_modules(rp_host_module_visitor visit, void *visit_data, void *data)
+{
+	const struct rp_host_module module = {
+		.size = sizeof(module), .range = rp_lua_functions_range(), .path = "[lua]",
+	};
+
+	(void)data;
+	visit(&module, visit_data);
+}
+
+static int register_host(lua_State *L)
+{
+	static bool is_registered;
+	struct rp_host host = RP_HOST_INIT;
+	int ret;
+
+	if (is_registered)
+		return 0;
+	ret = rp_lua_functions_open();
+	if (ret != 0)
+		return ret;
+	find_signal_return();
+	if (rp_lua_interpreter_find(L, &interpreter) == 0) {
+		host.interpreters = &interpreter;
+		host.interpreter_count = 1;
+	}
+	host.walk = walk_stack;
+	host.resolve = rp_lua_frame_resolve;
+	host.list_modules = list_modules;
+	ret = rp_host_register(&host);
+	is_registered = ret == 0;
+	return ret == -EBUSY ? 0 : ret;
+}
+
+/* The state is being closed. */
+static int close_running(lua_State *L)
+{
+	struct lua_running **state = lua_touserdata(L, 1);
+
+	if (running == *state)
+		running = NULL;
+	(*state)->depth = 0;
+	free(*state);
+	return 0;
+}
+
+static int open_running(lua_State *L)
+{
+	static const char key;
+	struct lua_running **state, *own = calloc(1, sizeof(*own));
+
+	if (!own)
+		return -ENOMEM;
+	state = lua_newuserdatauv(L, sizeof(struct lua_running *), 0);
+	*state = own;
+	lua_createtable(L, 0, 1);
+	lua_pushcfunction(L, close_running);
+	lua_setfield(L, -2, "__gc");
+	lua_setmetatable(L, -2);
+	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+	lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+	own->threads[own->depth++] = lua_tothread(L, -1);
+	lua_pop(L, 1);
+	running = own;
+	return 0;
+}
+
+int rp_lua_stack_open(lua_State *L)
+{
+	int top = lua_gettop(L), ret = register_host(L);
+
+	if (ret == 0)
+		ret = open_running(L);
+	if (ret == 0 && lua_getglobal(L, "coroutine") == LUA_TTABLE) {
+		replace(L, "resume", resume);
+		replace(L, "wrap", wrap);
+	}
+	lua_settop(L, top);
+	return ret;
+}
