@@ -182,7 +182,7 @@ def check_manual(root, path):
 def check_packages(root):
     """Checks that README.md lists the packages that scripts/setup installs for a build."""
     build = re.search(r'^build=\((.*?)\)', tree.read(root, 'scripts/setup'), re.M | re.S)
-    listed = set(re.findall(r'[\w+-]+', ' '.join(re.findall(
+    listed = set(re.findall(r'[\w.+-]+', ' '.join(re.findall(
         r'^\|[^|\n]*\|([^|\n]*)\|$', tree.read(root, 'README.md'), re.M))))
     return [f'README.md: no package {package}, which scripts/setup installs'
             for package in build[1].split() if package not in listed]

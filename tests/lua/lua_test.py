@@ -17,21 +17,23 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 class LuaTest(ToolTest):
-    def run_lua(self, script, providers=None, lost=0, **settings):
-        """Return the lines that a script printed, as lists of words, and the session's events."""
+    def run_lua(self, script, providers=None, arguments=(), lost=0, **settings):
+        """Return the lines that a script printed, as lists of words, and the session's events.
+        `lost`: the number of lost events, or None: any."""
         output = self.path("lua.nettrace")
         environment = {**self.environment, "RINGPIPE_DIAGNOSTICS": "0", **settings}
         if providers:
             environment.update(RINGPIPE_CONFIG=providers, RINGPIPE_OUTPUT=output)
-        done = subprocess.run([os.environ["LUA"], os.path.join(FOLDER, script)], env=environment,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=PATIENCE, check=False)
+        done = subprocess.run([os.environ["LUA"], os.path.join(FOLDER, script), *arguments],
+                              env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         lines = [line.split() for line in done.stdout.splitlines()]
         if not providers:
             return lines, []
         trace = oracle.Trace(self.read("lua.nettrace"))
-        self.assertEqual(trace.lost, lost)
+        if lost is not None:
+            self.assertEqual(trace.lost, lost)
         return lines, trace.events
 
 
@@ -156,6 +158,14 @@ class Listeners(LuaTest):
         self.assertIn(["nested", "0"], lines)
         self.assertEqual(lines[-4:], [["lost", "0"], ["stopped", "0", "false"],
                                       ["own", "1", "false"], ["deep", "1", "stack", "overflow"]])
+
+
+class Coroutines(LuaTest):
+    def test_coroutines_behave_as_without_the_module(self):
+        plain, _ = self.run_lua("coroutines.lua")
+        self.assertGreater(len(plain), 20)
+        found, _ = self.run_lua("coroutines.lua", arguments=("ringpipe",))
+        self.assertEqual(found, plain)
 
 
 if __name__ == "__main__":

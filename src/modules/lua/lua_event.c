@@ -7,6 +7,7 @@
  * type "string"; type "bytes" keeps all bytes.
  */
 #include "modules/lua/lua_module.h"
+#include "modules/lua/lua_stack.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -339,7 +340,7 @@ int rp_lua_event_write(lua_State *L, const struct lua_event *event, int first)
 				luaL_typename(L, index));
 		return -EINVAL;
 	}
-	return rp_event_write(event->event, payload.parts, payload.part_count);
+	return rp_lua_write_at_rest(L, event->event, payload.parts, payload.part_count);
 }
 
 static struct lua_event *check_event(lua_State *L)

@@ -118,6 +118,7 @@ LUA_EXPORT int luaopen_ringpipe(lua_State *L)
 	ret = rp_lua_stack_open(L);
 	if (ret != 0)
 		return rp_lua_raise(L, ret, "ringpipe");
+	rp_lua_open_coroutines(L);
 	rp_lua_open_sources(L);
 	rp_lua_open_events(L);
 	rp_lua_open_spans(L);

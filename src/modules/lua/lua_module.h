@@ -125,4 +125,7 @@ void rp_lua_open_counters(lua_State *L);
 void rp_lua_open_listeners(lua_State *L);
 void rp_lua_open_collector(lua_State *L);
 
+/* Replace the functions of Lua that run coroutines. */
+void rp_lua_open_coroutines(lua_State *L);
+
 #endif

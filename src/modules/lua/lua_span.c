@@ -5,6 +5,7 @@
  * an error.
  */
 #include "modules/lua/lua_module.h"
+#include "modules/lua/lua_stack.h"
 
 #include <stdio.h>
 
@@ -120,7 +121,7 @@ static int started_finish(lua_State *L)
 	duration_ns = rp_span_end(&started->span, &outer);
 	started->span.begun_ns = 0;
 	if (started->kind->stop->event && rp_event_enabled(started->kind->stop->event))
-		(void)rp_event_write(started->kind->stop->event, &part, 1);
+		(void)rp_lua_write_at_rest(L, started->kind->stop->event, &part, 1);
 	rp_activity_set(started->is_current ? &started->outer : &outer);
 	return 0;
 }

@@ -44,6 +44,7 @@ struct lua_running {
 	const void *call;			/* the interrupted call */
 	uint64_t moves;				/* of struct lua_heap, at that time */
 	bool is_waiting;			/* the library waits for the hook's sample */
+	bool is_writing;			/* in rp_lua_write_at_rest() */
 };
 
 static __thread struct lua_running *running __attribute__((tls_model("initial-exec")));
@@ -189,6 +190,8 @@ static int walk_stack(const struct rp_host_walk *walk, uint64_t *ret_frames, uns
 
 		return add_threads(state, level_of(L, state->call), ret_frames, max);
 	}
+	if (walk->context == RP_HOST_WALK_EVENT && state->is_writing)
+		return add_threads(state, 0, ret_frames, max);
 	if (!is_in_interpreter(walk))
 		return 0;
 	if (walk->context == RP_HOST_WALK_SIGNAL)
@@ -208,6 +211,22 @@ static void set_current(struct lua_running *state, lua_State *L)
 			return;
 		}
 	}
+}
+
+int rp_lua_write_at_rest(lua_State *L, struct rp_event *event, const struct rp_part *parts,
+			 unsigned int part_count)
+{
+	struct lua_running *state = running;
+	int ret;
+
+	if (state && state->depth) {
+		set_current(state, L);
+		state->is_writing = state->threads[state->depth - 1] == L;
+	}
+	ret = rp_event_write(event, parts, part_count);
+	if (state)
+		state->is_writing = false;
+	return ret;
 }
 
 static void on_safe_point(lua_State *L, lua_Debug *ar)
@@ -233,12 +252,11 @@ static void on_safe_point(lua_State *L, lua_Debug *ar)
 		saved.function(L, ar);
 }
 
-/* Begin to run a coroutine. Return: whether it was recorded. */
-static bool push_current(lua_State *L, lua_State *coroutine)
+bool rp_lua_thread_enter(lua_State *L, lua_State *coroutine)
 {
 	struct lua_running *state = running;
 
-	if (!state || !coroutine || state->depth == 0)
+	if (!state || state->depth == 0)
 		return false;
 	set_current(state, L);
 	if (state->threads[state->depth - 1] != L || state->depth == RUNNING_MAX)
@@ -249,56 +267,9 @@ static bool push_current(lua_State *L, lua_State *coroutine)
 	return true;
 }
 
-/* Call the original function at the bottom of the stack, while a coroutine runs. */
-static int call_in(lua_State *L, lua_State *coroutine)
+void rp_lua_thread_leave(lua_State *L)
 {
-	bool is_recorded = push_current(L, coroutine);
-	int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
-
-	if (is_recorded)
-		set_current(running, L);
-	return status == LUA_OK ? lua_gettop(L) : lua_error(L);
-}
-
-static int resume(lua_State *L)
-{
-	lua_State *coroutine = lua_tothread(L, 1);
-
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	return call_in(L, coroutine);
-}
-
-/* The function that coroutine.wrap() returns: the original, and its coroutine. */
-static int resume_wrapped(lua_State *L)
-{
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	return call_in(L, lua_tothread(L, lua_upvalueindex(2)));
-}
-
-static int wrap(lua_State *L)
-{
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	lua_call(L, lua_gettop(L) - 1, 1);
-	/* Lua's own function has the coroutine as its upvalue. */
-	if (!lua_getupvalue(L, -1, 1) || !lua_isthread(L, -1)) {
-		lua_settop(L, 1);
-		return 1;
-	}
-	lua_pushcclosure(L, resume_wrapped, 2);
-	return 1;
-}
-
-static void replace(lua_State *L, const char *name, lua_CFunction function)
-{
-	if (lua_getfield(L, -1, name) != LUA_TFUNCTION) {
-		lua_pop(L, 1);
-		return;
-	}
-	lua_pushcclosure(L, function, 1);
-	lua_setfield(L, -2, name);
+	set_current(running, L);
 }
 
 static void find_signal_return(void)
@@ -392,12 +363,6 @@ int rp_lua_stack_open(lua_State *L)
 {
 	int top = lua_gettop(L), ret = register_host(L);
 
-	if (ret == 0)
-		ret = open_running(L);
-	if (ret == 0 && lua_getglobal(L, "coroutine") == LUA_TTABLE) {
-		replace(L, "resume", resume);
-		replace(L, "wrap", wrap);
-	}
 	lua_settop(L, top);
-	return ret;
+	return ret == 0 ? open_running(L) : ret;
 }

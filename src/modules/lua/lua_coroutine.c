@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions in the place of coroutine.resume() and coroutine.wrap(). They also record which
+ * coroutine runs, because lua.h cannot find the running one from outside, and stacks need it. They
+ * call lua_resume() themselves: a call of the original functions would count towards Lua's limit of
+ * nested C calls.
+ */
+#include "modules/lua/lua_module.h"
+#include "modules/lua/lua_stack.h"
+
+/*
+ * Resume a coroutine with the topmost `count` values of L, and move its results to L.
+ * Return: their number; -1: an error, whose value was pushed instead.
+ */
+static int resume_with(lua_State *L, lua_State *coroutine, int count)
+{
+	bool is_recorded;
+	int status, results;
+
+	if (!lua_checkstack(coroutine, count)) {
+		lua_pushliteral(L, "too many arguments to resume");
+		return -1;
+	}
+	lua_xmove(L, coroutine, count);
+	is_recorded = rp_lua_thread_enter(L, coroutine);
+	status = lua_resume(coroutine, L, count, &results);
+	if (is_recorded)
+		rp_lua_thread_leave(L);
+	if (status != LUA_OK && status != LUA_YIELD) {
+		lua_xmove(coroutine, L, 1);
+		return -1;
+	}
+	if (!lua_checkstack(L, results + 1)) {
+		lua_pop(coroutine, results);
+		lua_pushliteral(L, "too many results to resume");
+		return -1;
+	}
+	lua_xmove(coroutine, L, results);
+	return results;
+}
+
+/* coroutine.resume(coroutine, …) */
+static int resume(lua_State *L)
+{
+	lua_State *coroutine = lua_tothread(L, 1);
+	int results;
+
+	luaL_argexpected(L, coroutine, 1, "thread");
+	results = resume_with(L, coroutine, lua_gettop(L) - 1);
+	lua_pushboolean(L, results >= 0);
+	if (results < 0)
+		results = 1;
+	lua_insert(L, -1 - results);
+	return results + 1;
+}
+
+/* Close a coroutine that has failed. Its variables that are to be closed may raise new errors. */
+static void close_failed(lua_State *L, lua_State *coroutine)
+{
+	int status = lua_status(coroutine);
+	bool is_recorded;
+
+	if (status == LUA_OK || status == LUA_YIELD)
+		return;		/* it could not be resumed */
+	/* The error's value decides the status of the variables. */
+	lua_xmove(L, coroutine, 1);
+	is_recorded = rp_lua_thread_enter(L, coroutine);
+	(void)lua_resetthread(coroutine);
+	if (is_recorded)
+		rp_lua_thread_leave(L);
+	lua_xmove(coroutine, L, 1);
+}
+
+/* The function that coroutine.wrap() returns. */
+static int resume_wrapped(lua_State *L)
+{
+	lua_State *coroutine = lua_tothread(L, lua_upvalueindex(1));
+	int results = resume_with(L, coroutine, lua_gettop(L));
+
+	if (results >= 0)
+		return results;
+	close_failed(L, coroutine);
+	/* As errors of functions, the message begins with the place of the call. */
+	if (lua_type(L, -1) == LUA_TSTRING) {
+		luaL_where(L, 1);
+		lua_insert(L, -2);
+		lua_concat(L, 2);
+	}
+	return lua_error(L);
+}
+
+/* coroutine.wrap(function). The upvalue is coroutine.create(). */
+static int wrap(lua_State *L)
+{
+	luaL_checktype(L, 1, LUA_TFUNCTION);
+	lua_settop(L, 1);
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	lua_call(L, 1, 1);
+	lua_pushcclosure(L, resume_wrapped, 1);
+	return 1;
+}
+
+void rp_lua_open_coroutines(lua_State *L)
+{
+	int top = lua_gettop(L);
+
+	if (lua_getglobal(L, "coroutine") == LUA_TTABLE &&
+	    lua_getfield(L, -1, "create") == LUA_TFUNCTION) {
+		lua_pushcclosure(L, wrap, 1);
+		lua_setfield(L, -2, "wrap");
+		lua_pushcfunction(L, resume);
+		lua_setfield(L, -2, "resume");
+	}
+	lua_settop(L, top);
+}

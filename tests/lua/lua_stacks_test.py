@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Lua functions in the stacks of events and samples.
+
+Environment: as lua_test.py; DOTNET_TRACE, a command, for the reports of dotnet-trace.
+"""
+import json
+import math
+import os
+import subprocess
+import unittest
+
+from lua_test import FOLDER, PATIENCE, LuaTest
+
+SAMPLES = "Microsoft-DotNETCore-SampleProfiler:0:5"
+# Shares of samples may differ from the truth by so many standard deviations.
+DEVIATIONS = 5
+
+
+class EventStacks(LuaTest):
+    def setUp(self):
+        super().setUp()
+        self.run_lua("stacks.lua", "Lua-Stacks", RINGPIPE_STACKS="1")
+        lines = self.run_tool("convert", "--to", "jsonl", "-o", "-", self.path("lua.nettrace"))[0]
+        events = [json.loads(line) for line in lines.splitlines()]
+        self.functions = {event["fields"]["place"]: event["functions"] for event in events
+                          if event["provider"] == "Lua-Stacks"}
+
+    def lines(self, place):
+        return [int(name.rsplit(":", 1)[1]) for name in self.functions[place] if ".lua:" in name]
+
+    def test_functions_and_lines_are_those_of_the_calls(self):
+        self.assertEqual(self.lines("functions"), [7, 11, 14])
+        named = [name.split()[0] for name in self.functions["functions"] if ".lua:" in name]
+        self.assertEqual(named, ["innermost", "outer", "main"])
+
+    def test_functions_of_c_are_between_those_of_lua(self):
+        names = self.functions["sort"]
+        self.assertEqual(self.lines("sort"), [7, 17, 16])
+        at = [number for number, name in enumerate(names) if ".lua:" in name]
+        self.assertIn("sort [C]", names[at[1]:at[2]])
+
+    def test_a_coroutine_is_on_the_stack_of_the_one_that_resumed_it(self):
+        self.assertEqual(self.lines("coroutine"), [7, 11, 22, 26])
+        self.assertEqual(self.lines("resumed"), [7, 11, 24, 28, 30])
+
+    def test_a_coroutine_that_has_yielded_or_failed_is_on_no_stack(self):
+        self.assertEqual(self.lines("after"), [7, 11, 31])
+        self.assertEqual(self.lines("error"), [7, 11, 36])
+
+    def test_deep_recursion_leaves_the_innermost_functions(self):
+        lines = self.lines("deep")
+        self.assertEqual(lines[:2], [7, 40])
+        self.assertEqual(set(lines[2:]), {39})
+        self.assertGreater(len(lines), 90)
+
+    def test_a_metamethod_is_on_the_stack(self):
+        self.assertEqual(self.lines("metamethod"), [7, 46, 48])
+
+
+class Samples(LuaTest):
+    def truth(self):
+        """Return the share of each function in the instructions that a hook counted."""
+        done = subprocess.run([os.environ["LUA"], os.path.join(FOLDER, "shares.lua"), "truth",
+                               "100"], env=self.environment, capture_output=True, text=True,
+                              timeout=PATIENCE, check=True)
+        counts = {line.split("\t")[0].rsplit("/", 1)[1]: int(line.split("\t")[1])
+                  for line in done.stdout.splitlines()}
+        return {name: count / sum(counts.values()) for name, count in counts.items()}
+
+    def check(self, shares, samples):
+        """Compare shares of samples with the truth, by the line where each function begins."""
+        for name, share in self.truth().items():
+            if share < 0.01:
+                continue
+            deviation = math.sqrt(share * (1 - share) / samples)
+            self.assertLess(abs(shares[name] - share), DEVIATIONS * deviation,
+                            (name, shares[name], share, samples))
+
+    # Each function has one line that needs time, and begins so many lines before it.
+    BEGINS = {"one": 2, "three": 2, "recursive": 3}
+
+    def shares(self, rows):
+        """Return the samples of Lua functions, by the line where the function begins. A row has the
+        name of a function, and its samples or share."""
+        found = {}
+        for name, number in rows:
+            if "shares.lua:" not in name:
+                continue
+            line = int(name.rsplit(":", 1)[1])
+            kind = name.rsplit("!", 1)[-1].split()[0]
+            begin = line - self.BEGINS[kind] if kind in self.BEGINS else line - 4
+            key = f"shares.lua:{begin}"
+            found[key] = found.get(key, 0) + number
+        total = sum(found.values())
+        return {key: number / total for key, number in found.items()}, total
+
+    def profile(self, *options):
+        """Return the rows of `ringpipe report cpu` that have a function."""
+        out, _ = self.run_tool("report", self.path("lua.nettrace"), "cpu", "--format", "json",
+                               "--top", "1000", *options)
+        return [row for row in json.loads(out) if row["function"]]
+
+    def test_a_report_agrees_with_a_hook_that_counts_instructions(self):
+        self.run_lua("shares.lua", SAMPLES, arguments=("samples", "2000"), lost=None)
+        shares, samples = self.shares((row["function"], row["exclusive_samples"])
+                                      for row in self.profile())
+        self.check(shares, samples)
+        print(f"# figure: {samples} samples of Lua functions")
+
+    def test_functions_of_c_and_of_lua_are_mixed(self):
+        self.run_lua("strain.lua", SAMPLES, arguments=("1",), lost=None)
+        rows = self.profile()
+        callers = {row["function"]: {caller["function"] or "" for caller in row["callers"]}
+                   for row in rows}
+        self.assertIn("sort [C]", callers)
+        self.assertTrue(any("main chunk" in name for name in callers["sort [C]"]))
+        self.assertTrue(any(name.startswith("deep") and ".lua:" in name for name in callers))
+        self.assertTrue(any("libc.so" in (row["file"] or "") for row in rows))
+
+    def test_a_strained_program_ends_as_without_a_session_and_keeps_its_hook(self):
+        lines, _ = self.run_lua("strain.lua", SAMPLES + ",Lua-Runtime", arguments=("1",), lost=None,
+                                RINGPIPE_STACKS="1")
+        self.assertEqual(lines, [["done", "true", "c", "true"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
