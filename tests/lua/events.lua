@@ -49,6 +49,24 @@ show("error", pcall(function()
 end))
 inside()
 
+-- Each coroutine has its own activity while others run.
+local served = source:event { name = "Served", fields = { { "request", "i32" } } }
+local request = source:span { name = "Request", fields = { { "request", "i32" } } }
+local routines = {}
+for i = 1, 3 do
+	routines[i] = coroutine.wrap(function()
+		local work <close> = request(i)
+		for _ = 1, 2 do
+			coroutine.yield()
+			served(i)
+		end
+	end)
+end
+for _ = 1, 3 do
+	for i = 1, 3 do routines[i]() end
+	served(0)
+end
+
 for _ = 1, 3 do collectgarbage() end
 collectgarbage("generational")
 for _ = 1, 3 do collectgarbage("step") end

@@ -96,6 +96,21 @@ class Events(LuaTest):
         self.assertEqual([(event["opcode"]) for event in starts + stops], [1] * 3 + [2] * 3)
         self.assertEqual(self.results["error"], "false left by an error")
 
+    def test_each_coroutine_keeps_its_activity_while_others_run(self):
+        activities = {event["fields"]["request"]: event["activity"]
+                      for event in self.named("RequestStart")}
+        self.assertEqual(len(set(activities.values())), 3)
+        served = [(event["fields"]["request"], event["activity"])
+                  for event in self.named("Served")]
+        self.assertEqual(len(served), 9)
+        for request, activity in served:
+            if request:
+                self.assertEqual(activity, activities[request])
+            else:
+                self.assertNotIn(activity, activities.values())
+        self.assertEqual({event["activity"] for event in self.named("RequestStop")},
+                         set(activities.values()))
+
     def test_each_cycle_of_the_collector_is_an_event(self):
         cycles = self.named("GCCycle")
         self.assertEqual([event["fields"]["Count"] for event in cycles],

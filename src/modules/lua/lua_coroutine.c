@@ -4,9 +4,70 @@
  * coroutine runs, because lua.h cannot find the running one from outside, and stacks need it. They
  * call lua_resume() themselves: a call of the original functions would count towards Lua's limit of
  * nested C calls.
+ *
+ * The ids of an activity belong to a thread of the system. A coroutine keeps its own ones while it
+ * waits, and the one that resumes it gets back those that it had.
  */
 #include "modules/lua/lua_module.h"
 #include "modules/lua/lua_stack.h"
+
+#include <string.h>
+
+#include <ringpipe/activity.h>
+
+/* The key of the registry's table: coroutine -> its struct rp_activity, weak by coroutine. */
+static const char activities_key;
+
+/*
+ * Push the ids that a coroutine keeps, or nil, after the table and the coroutine.
+ * Return: the ids, or NULL.
+ */
+static struct rp_activity *push_activity(lua_State *L, lua_State *coroutine)
+{
+	luaL_checkstack(L, LUA_MINSTACK, NULL);
+	lua_rawgetp(L, LUA_REGISTRYINDEX, &activities_key);
+	lua_pushthread(coroutine);
+	lua_xmove(coroutine, L, 1);
+	lua_pushvalue(L, -1);
+	lua_rawget(L, -3);
+	return lua_touserdata(L, -1);
+}
+
+/* Make the ids of a waiting coroutine current. A new one continues with those of its resumer. */
+static void restore_activity(lua_State *L, lua_State *coroutine)
+{
+	const struct rp_activity *activity;
+
+	if (lua_status(coroutine) != LUA_YIELD || !lua_checkstack(coroutine, 1))
+		return;
+	activity = push_activity(L, coroutine);
+	if (activity)
+		rp_activity_set(activity);
+	lua_pop(L, 3);
+}
+
+/* Keep the ids of a coroutine that waits, if they are not those of its resumer. */
+static void keep_activity(lua_State *L, lua_State *coroutine, const struct rp_activity *outer)
+{
+	struct rp_activity ids, *activity;
+
+	rp_activity_get(&ids);
+	rp_activity_set(outer);
+	if (lua_status(coroutine) != LUA_YIELD || !lua_checkstack(coroutine, 1))
+		return;
+	activity = push_activity(L, coroutine);
+	if (activity) {
+		*activity = ids;
+	} else if (memcmp(&ids, outer, sizeof(ids)) != 0) {
+		lua_pop(L, 1);
+		activity = lua_newuserdatauv(L, sizeof(*activity), 0);
+		*activity = ids;
+		lua_rawset(L, -3);
+		lua_pop(L, 1);
+		return;
+	}
+	lua_pop(L, 3);
+}
 
 /*
  * Resume a coroutine with the topmost `count` values of L, and move its results to L.
@@ -14,6 +75,7 @@
  */
 static int resume_with(lua_State *L, lua_State *coroutine, int count)
 {
+	struct rp_activity outer;
 	bool is_recorded;
 	int status, results;
 
@@ -21,11 +83,14 @@ static int resume_with(lua_State *L, lua_State *coroutine, int count)
 		lua_pushliteral(L, "too many arguments to resume");
 		return -1;
 	}
+	rp_activity_get(&outer);
+	restore_activity(L, coroutine);
 	lua_xmove(L, coroutine, count);
 	is_recorded = rp_lua_thread_enter(L, coroutine);
 	status = lua_resume(coroutine, L, count, &results);
 	if (is_recorded)
 		rp_lua_thread_leave(L);
+	keep_activity(L, coroutine, &outer);
 	if (status != LUA_OK && status != LUA_YIELD) {
 		lua_xmove(coroutine, L, 1);
 		return -1;
@@ -113,4 +178,5 @@ void rp_lua_open_coroutines(lua_State *L)
 		lua_setfield(L, -2, "resume");
 	}
 	lua_settop(L, top);
+	rp_lua_create_weak_table(L, &activities_key);
 }

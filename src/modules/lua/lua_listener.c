@@ -358,10 +358,5 @@ void rp_lua_open_listeners(lua_State *L)
 	};
 
 	rp_lua_type(L, LUA_LISTENER_TYPE, methods);
-	lua_newtable(L);
-	lua_newtable(L);
-	lua_pushliteral(L, "k");
-	lua_setfield(L, -2, "__mode");
-	lua_setmetatable(L, -2);
-	lua_rawsetp(L, LUA_REGISTRYINDEX, &listeners_key);
+	rp_lua_create_weak_table(L, &listeners_key);
 }

@@ -26,6 +26,16 @@ void rp_lua_type(lua_State *L, const char *name, const luaL_Reg *methods)
 	lua_pop(L, 1);
 }
 
+void rp_lua_create_weak_table(lua_State *L, const void *key)
+{
+	lua_newtable(L);
+	lua_newtable(L);
+	lua_pushliteral(L, "k");
+	lua_setfield(L, -2, "__mode");
+	lua_setmetatable(L, -2);
+	lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
 int rp_lua_raise(lua_State *L, int error, const char *what)
 {
 	return luaL_error(L, "%s: %s", what, strerror(-error));

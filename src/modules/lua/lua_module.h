@@ -56,6 +56,9 @@ struct lua_event {
  */
 void rp_lua_type(lua_State *L, const char *name, const luaL_Reg *methods);
 
+/* Create a table whose keys are weak, under a key of the registry. */
+void rp_lua_create_weak_table(lua_State *L, const void *key);
+
 /* Raise an error for a failed call of ringpipe. @what: the subject of the message. */
 int rp_lua_raise(lua_State *L, int error, const char *what);
 
