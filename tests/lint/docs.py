@@ -38,7 +38,7 @@ THREAD = re.compile(r'thread_(?:start|create|create_once)\([^;]*?"(ringpipe-\w+)
 THREAD_ROW = re.compile(r'^\| `(ringpipe-\w+)` \|', re.M)
 LITERAL = re.compile(r'^\.Bd -literal.*\n(.*?)^\.Ed$', re.M | re.S)
 HEADERS = '#include <ringpipe/ringpipe.h>\n#include <ringpipe/reader.h>\n'
-ELSEWHERE = {'sh', 'cmake', 'meson', 'text'}
+ELSEWHERE = {'sh', 'cmake', 'meson', 'text', 'lua'}
 
 
 def blocks(text):

@@ -5,6 +5,7 @@
 Environment: LUA, the interpreter; LUA_CPATH, where it finds the module.
 """
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -181,6 +182,19 @@ class Coroutines(LuaTest):
         self.assertGreater(len(plain), 20)
         found, _ = self.run_lua("coroutines.lua", arguments=("ringpipe",))
         self.assertEqual(found, plain)
+
+
+class Page(LuaTest):
+    def test_the_blocks_of_the_page_run_in_their_order(self):
+        page = os.path.join(FOLDER, "..", "..", "doc", "lua.md")
+        with open(page, encoding="utf-8") as file:
+            blocks = re.findall(r"^```lua\n(.*?)^```$", file.read(), re.M | re.S)
+        self.assertEqual(len(blocks), 3)
+        script = self.write("page.lua", "\n".join(blocks).encode())
+        _, events = self.run_lua(script, "Shop-Lua")
+        self.assertEqual([event["name"] for event in events if event["provider"] == "Shop-Lua"],
+                         ["OrderPlaced", "CheckoutStart", "OrderPlaced", "CheckoutStop",
+                          "CheckoutStart", "CheckoutStop"])
 
 
 if __name__ == "__main__":

@@ -89,12 +89,12 @@ static bool is_c(const lua_Debug *ar)
 	return *ar->what == 'C';
 }
 
-/* The name of a function, or NULL. Lua knows it from the call. */
+/* The name of a function, or NULL. Lua knows it from the call, if the call has a name: else "?". */
 static const char *name_of(const lua_Debug *ar)
 {
 	if (*ar->what == 'm')
 		return "main chunk";
-	return ar->name;
+	return ar->name && strcmp(ar->name, "?") != 0 ? ar->name : NULL;
 }
 
 /* C functions have no place in a file, so the name tells them apart. */
@@ -102,15 +102,16 @@ static uint32_t hash_of(const lua_Debug *ar)
 {
 	uint32_t hash = add_to_hash(2166136261u + (uint32_t)ar->linedefined, ar->short_src);
 
-	return is_c(ar) && ar->name ? add_to_hash(hash, ar->name) : hash;
+	return is_c(ar) && name_of(ar) ? add_to_hash(hash, name_of(ar)) : hash;
 }
 
 static bool is_same(const struct lua_function *function, const lua_Debug *ar, uint32_t hash)
 {
+	const char *name = is_c(ar) ? name_of(ar) : NULL;
+
 	return function->hash == hash && function->first_line == ar->linedefined &&
 	       strcmp(function->file, ar->short_src) == 0 &&
-	       (!is_c(ar) || strncmp(function->name, ar->name ? ar->name : "",
-				     NAME_BYTES - 1) == 0);
+	       (!is_c(ar) || strncmp(function->name, name ? name : "", NAME_BYTES - 1) == 0);
 }
 
 static void set_name(struct lua_function *function, const lua_Debug *ar)
