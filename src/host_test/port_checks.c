@@ -43,13 +43,17 @@ static void thread_end(void *data)
 	wrapped->thread_end(wrapped->data);
 }
 
-void rp_suite_wrap(const struct rp_suite *suite, struct rp_host *ret_table)
+void rp_suite_wrap(struct rp_suite *suite, struct rp_host *ret_table)
 {
-	wrapped = suite->host;
-	memset(ret_table, 0, sizeof(*ret_table));
-	memcpy(ret_table, wrapped, wrapped->size < sizeof(*ret_table) ? wrapped->size :
-	       sizeof(*ret_table));
-	ret_table->size = sizeof(*ret_table);
+	/* Threads of the library call `thread_end` after the suite has returned. */
+	static struct rp_host copy;
+	const struct rp_host *host = suite->test->host;
+
+	memset(&copy, 0, sizeof(copy));
+	memcpy(&copy, host, host->size < sizeof(copy) ? host->size : sizeof(copy));
+	copy.size = sizeof(copy);
+	suite->host = wrapped = &copy;
+	*ret_table = copy;
 	ret_table->start_up = start_up;
 	if (wrapped->thread_begin)
 		ret_table->thread_begin = thread_begin;

@@ -157,8 +157,8 @@ int rp_host_test_run(const struct rp_host_test *test, const char *check, FILE *o
 
 	if (!is_complete(test))
 		return -EINVAL;
-	suite.host = wrapped = test->host;
 	rp_suite_wrap(&suite, &table);
+	wrapped = suite.host;
 	if (table.walk)
 		table.walk = walk_wrapper;
 	ret = rp_host_register(&table);

@@ -30,7 +30,7 @@ struct rp_walk_counts {
 
 struct rp_suite {
 	const struct rp_host_test *test;
-	const struct rp_host *host;	/* the table of the test */
+	const struct rp_host *host;	/* a copy of the table of the test */
 	char reason[256];
 };
 
@@ -47,8 +47,8 @@ enum rp_check_result rp_suite_skip(struct rp_suite *suite, const char *reason);
 
 uint64_t rp_suite_now_ns(void);
 
-/* Set the callbacks of the table that the suite registers. */
-void rp_suite_wrap(const struct rp_suite *suite, struct rp_host *ret_table);
+/* Copy the table of the test, and make the table with wrappers that the suite registers. */
+void rp_suite_wrap(struct rp_suite *suite, struct rp_host *ret_table);
 
 /* The calls of the wrapped callbacks, in port_checks.c. */
 extern unsigned int rp_suite_start_ups;
