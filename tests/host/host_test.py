@@ -47,6 +47,11 @@ class Stacks(unittest.TestCase):
         rows = self.ringpipe("report", trace or self.trace, "events", "--format=json")
         return [row for row in map(json.loads, rows.splitlines()) if row["event"] == name]
 
+    @unittest.skipUnless(os.uname().machine == "x86_64", "the generated code is of x86-64")
+    def test_generated_code_that_was_removed_has_its_name(self):
+        functions = self.events("generated")[0]["functions"]
+        self.assertEqual(functions[:2], ["write_from_code", "generated_function"])
+
     def deferred_samples(self, safe_points):
         """Return the stacks of the samples in burn_in_c() that signal handlers deferred."""
         trace = os.path.join(self.directory, safe_points + ".nettrace")

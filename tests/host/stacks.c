@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <ringpipe/ringpipe.h>
@@ -17,6 +18,7 @@
 
 RP_PROVIDER(tiny, "Tiny-Test");
 RP_EVENT(tiny, compared, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(round));
+RP_EVENT(tiny, generated, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U32(round));
 
 static double cpu_limit;
 static bool has_safe_points;
@@ -67,6 +69,33 @@ static void main_body(void *data)
 	__asm__ volatile("");
 }
 
+static void write_from_code(void)
+{
+	tiny_generated(1);
+	__asm__ volatile("");
+}
+
+/*
+ * Write an event below generated code, which the program then removes. It has a frame pointer:
+ * push %rbp; mov %rsp, %rbp; call *%rdi; pop %rbp; ret
+ */
+static void run_generated_code(void)
+{
+	static const unsigned char code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3 };
+	unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*run)(void (*function)(void));
+
+	if (page == MAP_FAILED)
+		return;
+	memcpy(page, code, sizeof(code));
+	memcpy(&run, &page, sizeof(run));
+	(void)rp_code_add(page, sizeof(code), "generated_function");
+	run(write_from_code);
+	(void)rp_code_remove(page);
+	munmap(page, 4096);
+}
+
 int main(int argc, char **argv)
 {
 	const struct rp_session_provider providers[] = {
@@ -93,5 +122,8 @@ int main(int argc, char **argv)
 	if (rp_session_start(&options, &session) != 0)
 		return 1;
 	tiny_run(TINY_MAIN, 10, main_body, NULL);
+#if defined(__x86_64__)
+	run_generated_code();
+#endif
 	return rp_session_stop(session, NULL) != 0;
 }
