@@ -89,6 +89,17 @@ class ViewTest(ToolTest):
                              capture_output=True, env=self.environment, check=False)
         return json.loads(run.stdout)
 
+    def test_the_members_of_json_events_are_fields(self):
+        trace = nettrace.Trace()
+        trace.define(1, "Shop", "json_error", 1, [("source", nettrace.STRING),
+                                                  ("json", nettrace.STRING)])
+        trace.events(1, [nettrace.utf16z("s") + nettrace.utf16z(text)
+                         for text in ('{"user":{"name":"x"}}', '{"user":"x"}')])
+        self.open(trace.end())
+        event, = self.ask("events", where='user.name == "x"')["events"]
+        self.assertEqual(event["fields"], {"source": "s", "user": {"name": "x"}})
+        self.assertEqual(len(self.ask("events")["events"]), 2)
+
     def test_an_answer_needs_the_token_the_host_and_get(self):
         url = self.open(spans_trace())
         port = re.search(r":(\d+)/", url).group(1)
