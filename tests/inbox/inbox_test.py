@@ -155,7 +155,7 @@ class Stacks(InboxTest):
         rows = self.run_with_stacks("locks", "ringpipe-locks", "locks")
         self.assertEqual({row["kind"] for row in rows},
                          {"mutex", "read lock", "write lock", "condition"})
-        self.assertEqual(sum(row["count"] for row in rows), 28)
+        self.assertEqual(sum(row["count"] for row in rows), 40)
 
 
 class Limits(InboxTest):
