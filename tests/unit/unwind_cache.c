@@ -39,6 +39,29 @@ static __attribute__((noinline)) int take(void)
 	return count;
 }
 
+/* A function that saves rbp, and uses it for something else. */
+static PLACE(sites) int overwrite_rbp(void)
+{
+	int count;
+
+	__asm__ volatile("xorl %%ebp, %%ebp" : : : "rbp");
+	count = take();
+	__asm__ volatile("" ::: "memory");
+	return count;
+}
+
+/* A function whose frame is found by rbp, because its size is known only at run time. */
+static PLACE(sites) int take_above_block(unsigned int size)
+{
+	volatile char *block = __builtin_alloca(size);
+	int count;
+
+	block[0] = 1;
+	count = overwrite_rbp();
+	block[0] = 2;
+	return count;
+}
+
 static PLACE(sites) int descend(unsigned int site, unsigned int left);
 
 /* Two thousand call sites, at irregular distances. */
@@ -63,7 +86,7 @@ static PLACE(sites) int descend(unsigned int site, unsigned int left)
 
 	return_addresses[left] = __builtin_return_address(0);
 	if (left == 0) {
-		count = take();
+		count = take_above_block(16 + site % 64);
 		__asm__ volatile("" ::: "memory");	/* not a tail call */
 		return count;
 	}
@@ -76,11 +99,11 @@ static PLACE(sites) int descend(unsigned int site, unsigned int left)
 
 static bool is_whole(int count)
 {
-	if (count < (int)DEPTH + 2 || frames[0] < (uint64_t)(uintptr_t)__start_text_sites ||
+	if (count < (int)DEPTH + 4 || frames[0] < (uint64_t)(uintptr_t)__start_text_sites ||
 	    frames[0] >= (uint64_t)(uintptr_t)__stop_text_sites)
 		return false;
 	for (unsigned int i = 0; i <= DEPTH; i++) {
-		if (frames[i + 1] != (uint64_t)(uintptr_t)return_addresses[i])
+		if (frames[i + 3] != (uint64_t)(uintptr_t)return_addresses[i])
 			return false;
 	}
 	return true;
