@@ -6,6 +6,8 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "component_bench.h"
+
 RP_PROVIDER(nobody, "Bench-Nobody");
 RP_PROVIDER(bench, "Bench-Exact");
 RP_PROVIDER(flight, "Bench-Flight");
@@ -322,6 +324,47 @@ static void attach_and_detach(void)
 
 #define WAY(text, function, ...) { .name = text, .run = function, __VA_ARGS__ }
 
+static struct rp_component_state component;
+static struct bench_events component_events;
+
+static int component_start(const struct rp_component_host *host, struct rp_component *ret_component)
+{
+	return rp_component_init(&component, host, &component_events, sizeof(component_events),
+				 ret_component);
+}
+
+static void known(void)
+{
+	RP_COMPONENT_FIRE(&component, &component_events, bytes32, RP_COMPONENT_DEFAULT,
+			  RP_LEVEL_INFORMATIONAL, 0, 1, 2, 3, 4);
+}
+
+/* No session has the provider, so this is the cost of the test. */
+static void known_off(void)
+{
+	RP_COMPONENT_FIRE(&component, &component_events, bytes32, RP_COMPONENT_PRIVATE,
+			  RP_LEVEL_INFORMATIONAL, 0, 1, 2, 3, 4);
+}
+
+static void host_bytes32(void *data, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	(void)data;
+	bench_bytes32(a, b, c, d);
+}
+
+static void attach_component(void)
+{
+	static const struct bench_events host = { sizeof(host), 0, host_bytes32 };
+	struct rp_component_options options = RP_COMPONENT_OPTIONS_INIT;
+	struct rp_component_link *link;
+
+	options.provider = bench_provider();
+	options.private_provider = nobody_provider();
+	options.events = &host;
+	if (rp_component_attach(component_start, &options, &link) != 0)
+		abort();
+}
+
 const struct exact_way exact_ways[] = {
 	WAY("nothing", nothing),
 	WAY("first event of a thread", bench_run, .first = true, .writes = true),
@@ -364,6 +407,8 @@ const struct exact_way exact_ways[] = {
 	WAY("histogram", record),
 	WAY("series of a counter", count_series),
 	WAY("counter with a tag", count_tagged),
+	WAY("event 32 B through a component's table", known, .writes = true, .many = true),
+	WAY("disabled event of a component", known_off, .many = true),
 	/* Last, because it would slow later ways down. */
 	WAY("event 32 B with activity id", bench_run, .begin = begin_activity, .writes = true),
 	WAY("event 32 B with two ids", bench_run, .begin = begin_related, .writes = true),
@@ -388,6 +433,7 @@ void exact_ways_init(void)
 	if (rp_event_create(bench_provider(), &decl, &made) != 0 ||
 	    rp_counter_series(bench_added_counter(), &tag, 1, &series) != 0)
 		abort();
+	attach_component();
 }
 
 void exact_write_stack(void)
