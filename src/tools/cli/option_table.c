@@ -34,6 +34,14 @@ TAKE_TEXT(function)
 TAKE_TEXT(listen)
 TAKE_TEXT(archive)
 TAKE_TEXT(symbols)
+
+static int take_inlines(struct rp_tool_options *options, const char *value)
+{
+	(void)value;
+	options->inlines = true;
+	return 0;
+}
+
 TAKE_TEXT(span)
 TAKE_TEXT(id)
 TAKE_TEXT(where)
@@ -346,6 +354,10 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
 	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
 	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },
+	/* All bits of flags are in use; the command with --symbols has this option, too. */
+	{ RP_OPTION_SYMBOLS, 0, "inlines", NULL,
+	  "name the functions that are inlined at an address, from the DWARF\n"
+	  "of the files, as in \"leaf (inlined by middle, main)\"", take_inlines },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
 	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,
 	  "list all events of the process, enabled or not", NULL },

@@ -129,6 +129,7 @@ struct rp_tool_options {
 	const char *culture;
 	const char *archive;
 	const char *symbols;
+	bool inlines;
 	uid_t user;
 	const char *cgroup;
 	const char *providers;

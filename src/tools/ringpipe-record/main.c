@@ -21,7 +21,7 @@
 #include "tools/ringpipe-record/recorder.h"
 #include "tools/ringpipe-record/server_names.h"
 #include "tools/ringpipe-record/sessions.h"
-#include "tools/ringpipe-record/spawn.h"
+#include "tools/ringpipe-record/spawn_plain.h"
 #include "tools/ringpipe-record/wait_programs.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/record_options.h"

@@ -14,18 +14,18 @@
 
 #include "tools/cli/own_programs.h"
 #include "tools/cli/tool.h"
-#include "tools/ringpipe-record/spawn.h"
+#include "tools/ringpipe-record/spawn_plain.h"
 
 #define PROGRAM "ringpipe-symbolize"
 
-struct start {
+struct program_start {
 	char *const *arguments;
 	pid_t child;
 };
 
 static int start(const char *path, void *data)
 {
-	struct start *start = data;
+	struct program_start *start = data;
 
 	return rp_spawn_plain(path, start->arguments, &start->child);
 }
@@ -54,12 +54,13 @@ void rp_server_names_add(const char *path, int signal_fd)
 	const char *const arguments[] = {
 		PROGRAM, "--quiet", "--force", "-o", named, path, NULL,
 	};
-	struct start with = { .arguments = (char *const *)arguments };
+	struct program_start with = { .arguments = (char *const *)arguments };
 	int ret, status;
 
 	if (!urls || !*urls)
 		return;
-	if ((size_t)snprintf(named, sizeof(named), "%s.named", path) >= sizeof(named))
+	if ((size_t)snprintf(named, sizeof(named), "%s.named-%d", path,
+			     (int)getpid()) >= sizeof(named))
 		return;
 	rp_tool_error("record: asks the servers in DEBUGINFOD_URLS for names of functions; Ctrl-C "
 		      "ends this, and the trace is complete without them");

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "modules/symbols/find.h"
+#include "modules/symbols/inlines.h"
 #include "nettrace/event_header.h"
 #include "tools/ringpipe-symbolize/debug_server.h"
 
@@ -25,6 +26,7 @@ struct rp_file_names {
 	const struct rp_code_names *all;
 	struct found_function *functions;	/* sorted by start */
 	size_t count, capacity;
+	struct rp_inlines *inlines;	/* NULL: not wanted, or none found */
 	bool is_found;
 	bool has_failed;		/* no memory */
 };
@@ -38,12 +40,19 @@ static const struct found_function *find_function(const struct rp_file_names *na
 	       NULL;
 }
 
+static void free_functions(struct rp_file_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		free(names->functions[i].name);
+	free(names->functions);
+}
+
 static size_t count_missing(const struct rp_file_names *names, const struct rp_code_file *file)
 {
 	size_t missing = 0;
 
 	for (size_t i = 0; i < file->asked_count; i++)
-		missing += !find_function(names, file->asked[i]);
+		missing += !find_function(names, file->asked[i].address);
 	return missing;
 }
 
@@ -78,6 +87,25 @@ static bool is_over(void *data)
 	return names->all->is_over(names->all->data);
 }
 
+/* Open the DWARF of a file or of its debug file, unless that of another place is open. */
+static void find_inlines(struct rp_file_names *names, const struct rp_code_file *file,
+			 const char *path, const char *debug_directory)
+{
+	char id[2 * RP_BUILD_ID_MAX + 1] = "", debug[PATH_MAX];
+
+	if (!names->all->has_inlines || names->inlines || file->build_id_bytes < 2)
+		return;
+	if (path && rp_inlines_open(path, file->build_id, file->build_id_bytes,
+				    &names->inlines) == 0)
+		return;
+	for (uint32_t i = 0; i < file->build_id_bytes; i++)
+		snprintf(id + 2 * i, 3, "%02x", file->build_id[i]);
+	if ((size_t)snprintf(debug, sizeof(debug), "%s/.build-id/%.2s/%s.debug", debug_directory,
+			     id, id + 2) < sizeof(debug))
+		(void)rp_inlines_open(debug, file->build_id, file->build_id_bytes,
+				      &names->inlines);
+}
+
 /* Ask one place for the addresses that have no name yet. 0; -ENOMEM. */
 static int query(struct rp_file_names *names, const struct rp_code_file *file, const char *path,
 		 const char *debug_directory)
@@ -100,12 +128,14 @@ static int query(struct rp_file_names *names, const struct rp_code_file *file, c
 	if (!left)
 		return -ENOMEM;
 	for (size_t i = 0; i < file->asked_count; i++)
-		if (!find_function(names, file->asked[i]))
-			left[query.address_count++] = file->asked[i];
+		if (!find_function(names, file->asked[i].address))
+			left[query.address_count++] = file->asked[i].address;
 	query.addresses = left;
 	ret = query.address_count ? rp_symbols_find(&query) : 0;
 	names->is_found |= ret == 0;
 	free(left);
+	if (ret != -ENOMEM)
+		find_inlines(names, file, path, debug_directory);
 	return ret == -ENOMEM || names->has_failed ? -ENOMEM : 0;
 }
 
@@ -140,11 +170,86 @@ static int query_server(struct rp_file_names *names, const struct rp_code_file *
 	char *path;
 	int ret;
 
-	if (!file->build_id_bytes || !count_missing(names, file))
+	if (!file->build_id_bytes ||
+	    (!count_missing(names, file) && (!names->all->has_inlines || names->inlines)))
 		return 0;
 	path = rp_debug_server_get(file->build_id, file->build_id_bytes, is_over, names);
 	ret = path ? query(names, file, path, DEBUG_DIRECTORY) : 0;
 	free(path);
+	return ret;
+}
+
+/*
+ * The name of the part of a function that ends with an address. Return: NULL: no memory.
+ */
+static char *part_name(const struct rp_file_names *names, const struct found_function *function,
+		       const struct rp_code_asked *asked)
+{
+	char name[RP_SYMBOL_NAME_MAX];
+
+	return strdup(rp_inlines_describe(names->inlines, asked->address - asked->is_return,
+					  function->name, name, sizeof(name)) ?
+		      name : function->name);
+}
+
+/* Append a part; it extends the last one if both have the same name. Takes the name. 0; -ENOMEM. */
+static int add_part(struct rp_file_names *to, uint64_t start, uint64_t end, char *name)
+{
+	struct found_function *last = to->count ? &to->functions[to->count - 1] : NULL, *grown;
+
+	if (name && last && last->end == start && !strcmp(last->name, name)) {
+		last->end = end;
+		free(name);
+		return 0;
+	}
+	grown = name ? rp_array_reserve(to->functions, to->count, &to->capacity, 1,
+					sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(name);
+		return -ENOMEM;
+	}
+	to->functions = grown;
+	grown[to->count++] = (struct found_function){ start, end, name };
+	return 0;
+}
+
+/* Split one function into parts that end with the addresses of stacks. 0; -ENOMEM. */
+static int split_function(const struct rp_file_names *names, const struct rp_code_file *file,
+			  const struct found_function *function, struct rp_file_names *to)
+{
+	size_t first = rp_array_find(file->asked, file->asked_count, sizeof(*file->asked),
+				     function->start), last = first;
+	uint64_t start = function->start;
+	int ret = 0;
+
+	while (last < file->asked_count && file->asked[last].address < function->end)
+		last++;
+	for (size_t i = first; ret == 0 && i < last; i++) {
+		const struct rp_code_asked *asked = &file->asked[i];
+		const uint64_t end = i + 1 < last ? asked->address + 1 : function->end;
+
+		ret = is_over((void *)names) ? 0 :
+		      add_part(to, start, end, part_name(names, function, asked));
+		start = end;
+	}
+	return ret;
+}
+
+/*
+ * Give the parts of functions names with their inlined functions. Viewers find the function that
+ * contains an address, so the parts cover the function and do not overlap. 0; -ENOMEM.
+ */
+static int split_functions(struct rp_file_names *names, const struct rp_code_file *file)
+{
+	struct rp_file_names parts = { 0 };
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < names->count; i++)
+		ret = split_function(names, file, &names->functions[i], &parts);
+	free_functions(names);
+	names->functions = parts.functions;
+	names->count = parts.count;
+	names->capacity = parts.capacity;
 	return ret;
 }
 
@@ -165,7 +270,9 @@ static int find_file(struct rp_code_names *all, size_t index)
 	/* Without a build id, a file at that path may be another one. */
 	if (ret == 0 && file->build_id_bytes)
 		ret = query(names, file, file->path, DEBUG_DIRECTORY);
-	return ret ? ret : query_server(names, file);
+	if (ret == 0)
+		ret = query_server(names, file);
+	return ret == 0 && names->inlines ? split_functions(names, file) : ret;
 }
 
 int rp_code_names_find(struct rp_code_names *names)
@@ -206,6 +313,15 @@ static int put_function(struct rp_code_names *names, struct rp_trace_convert *co
 					     (size_t)(at - payload) + length);
 }
 
+bool rp_code_names_replace(const struct rp_code_names *names, uint64_t process, uint64_t start)
+{
+	const struct rp_code_address address = { .process = process, .address = start };
+	const struct rp_code_mapping *mapping = rp_trace_code_find(names->code, &address);
+
+	return mapping && mapping->file != SIZE_MAX &&
+	       find_function(&names->files[mapping->file], start - mapping->bias);
+}
+
 /* Addresses are sorted, so those of a function in a process follow each other. */
 int rp_code_names_add(struct rp_code_names *names, struct rp_trace_convert *convert)
 {
@@ -236,9 +352,8 @@ int rp_code_names_add(struct rp_code_names *names, struct rp_trace_convert *conv
 void rp_code_names_fini(struct rp_code_names *names)
 {
 	for (size_t i = 0; names->files && i < names->code->file_count; i++) {
-		for (size_t j = 0; j < names->files[i].count; j++)
-			free(names->files[i].functions[j].name);
-		free(names->files[i].functions);
+		free_functions(&names->files[i]);
+		rp_inlines_close(names->files[i].inlines);
 	}
 	free(names->files);
 }

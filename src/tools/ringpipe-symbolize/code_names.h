@@ -13,6 +13,7 @@ struct rp_code_names {
 	const char *directories;	/* to search first, with ':' between them; or NULL */
 	bool (*is_over)(void *data);	/* called at intervals; true: stop the search */
 	void *data;			/* its argument */
+	bool has_inlines;		/* names state inlined functions */
 	struct rp_file_names *files;	/* one for each file of the code */
 	uint64_t functions;		/* added to the trace */
 	uint64_t named, nameless;	/* addresses in stacks */
@@ -23,6 +24,12 @@ struct rp_code_names {
  * directory of debug files, and from the servers in DEBUGINFOD_URLS. 0; -ENOMEM.
  */
 int rp_code_names_find(struct rp_code_names *names);
+
+/*
+ * Return: whether names that were found replace those of the trace for a function that starts
+ * there.
+ */
+bool rp_code_names_replace(const struct rp_code_names *names, uint64_t process, uint64_t start);
 
 /* Add the functions to a trace. Return: as rp_trace_convert_add_function(). */
 int rp_code_names_add(struct rp_code_names *names, struct rp_trace_convert *convert);

@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "nettrace/format.h"
 #include "tools/ringpipe-symbolize/code_names.h"
 #include "tools/ringpipe-symbolize/trace_code.h"
 #include "tools/cli/display_text.h"
 #include "tools/trace/input.h"
+#include "tools/trace/system_event.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/signals.h"
 #include "tools/cli/symbolize_options.h"
@@ -49,6 +51,21 @@ static bool tick(void *data)
 
 	rp_progress_show(&symbolize->progress, symbolize->input.taken, symbolize->input.bytes);
 	return !is_over(symbolize);
+}
+
+/* Functions of the trace that get names with inlined functions. */
+static bool omits(void *data, const struct rp_reader_event *event)
+{
+	const struct symbolize *symbolize = data;
+	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
+
+	if (!symbolize->options->inlines || !rp_system_is_event(event) ||
+	    event->type->id != RP_SYSTEM_FUNCTION)
+		return false;
+	(void)rp_system_take_number(&cursor);
+	(void)rp_system_take_number(&cursor);
+	return rp_code_names_replace(&symbolize->names, event->process,
+				     rp_system_take_number(&cursor));
 }
 
 static int add(void *data, struct rp_trace_convert *convert)
@@ -151,7 +168,7 @@ static int write_trace(struct symbolize *symbolize)
 {
 	const struct rp_trace_convert_plan plan = {
 		.form = RP_TRACE_FORM_V6, .output = &symbolize->output.output, .tick = tick,
-		.add = add, .data = symbolize,
+		.add = add, .omits = omits, .data = symbolize,
 	};
 	const char *path = symbolize->options->operands[0];
 	struct rp_trace_convert_result result = { 0 };
@@ -229,8 +246,9 @@ static int run_options(const struct rp_tool_options *options)
 
 	symbolize.names = (struct rp_code_names){
 		.code = &symbolize.code, .directories = options->symbols,
-		.is_over = is_over, .data = &symbolize,
+		.is_over = is_over, .data = &symbolize, .has_inlines = options->inlines,
 	};
+	symbolize.code.is_renamed = options->inlines;
 	if (!options->output) {
 		rp_tool_error("symbolize: requires -o FILE; see ringpipe symbolize --help");
 		return RP_EXIT_USAGE;

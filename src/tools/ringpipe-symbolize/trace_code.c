@@ -38,7 +38,13 @@ static int compare_addresses(const void *left, const void *right)
 	const struct rp_code_address *a = left, *b = right;
 	int order = compare_numbers(a->process, b->process);
 
-	return order ? order : compare_numbers(a->address, b->address);
+	order = order ? order : compare_numbers(a->address, b->address);
+	return order ? order : a->is_return - b->is_return;
+}
+
+static bool is_same(const struct rp_code_address *a, const struct rp_code_address *b)
+{
+	return a->process == b->process && a->address == b->address;
 }
 
 /* Mappings and functions begin with the process and the start, metadata with process and id. */
@@ -67,8 +73,7 @@ static void merge_addresses(struct rp_trace_code *code)
 		qsort(code->addresses, code->address_count, sizeof(*code->addresses),
 		      compare_addresses);
 	for (size_t i = 0; i < code->address_count; i++)
-		if (!kept || compare_addresses(&code->addresses[kept - 1],
-					       &code->addresses[i]) != 0)
+		if (!kept || !is_same(&code->addresses[kept - 1], &code->addresses[i]))
 			code->addresses[kept++] = code->addresses[i];
 	code->address_count = code->address_merged = kept;
 }
@@ -76,6 +81,7 @@ static void merge_addresses(struct rp_trace_code *code)
 static int take_stack(struct rp_trace_code *code, const struct rp_reader_event *event)
 {
 	struct rp_code_address *grown;
+	bool is_return = false;		/* the first frame of a program is none */
 
 	if (code->address_count - code->address_merged >= MERGE_ADDRESSES)
 		merge_addresses(code);
@@ -85,12 +91,16 @@ static int take_stack(struct rp_trace_code *code, const struct rp_reader_event *
 		return -ENOMEM;
 	code->addresses = grown;
 	for (uint32_t i = 0; i < event->frame_count; i++) {
-		struct rp_code_address one = { .process = event->process };
+		struct rp_code_address one = {
+			.process = event->process, .is_return = is_return,
+		};
 
 		memcpy(&one.address, (const uint8_t *)event->frames + i * sizeof(one.address),
 		       sizeof(one.address));
-		if (one.address < KERNEL_START)
-			grown[code->address_count++] = one;
+		if (one.address >= KERNEL_START)
+			continue;
+		grown[code->address_count++] = one;
+		is_return = true;
 	}
 	return 0;
 }
@@ -231,12 +241,16 @@ const struct rp_code_mapping *rp_trace_code_find(const struct rp_trace_code *cod
 	       address->address < mapping->end ? mapping : NULL;
 }
 
+/* Whether the trace has a name for the address that stays. */
 static bool has_name(const struct rp_trace_code *code, const struct rp_code_address *address)
 {
+	const struct rp_code_mapping *mapping = code->is_renamed ?
+						rp_trace_code_find(code, address) : NULL;
 	const struct rp_code_function *function = find_start(code->functions, code->function_count,
 							     sizeof(*function), address);
 
-	return function && function->process == address->process &&
+	return !(mapping && mapping->file != SIZE_MAX) &&
+	       function && function->process == address->process &&
 	       address->address <= function->last;
 }
 
@@ -296,8 +310,8 @@ static int join_metadata(struct rp_trace_code *code)
 static int ask(struct rp_trace_code *code, const struct rp_code_address *address)
 {
 	const struct rp_code_mapping *mapping = rp_trace_code_find(code, address);
+	struct rp_code_asked *grown;
 	struct rp_code_file *file;
-	uint64_t *grown;
 
 	if (!mapping || mapping->file == SIZE_MAX || has_name(code, address))
 		return 0;
@@ -307,13 +321,18 @@ static int ask(struct rp_trace_code *code, const struct rp_code_address *address
 	if (!grown)
 		return -ENOMEM;
 	file->asked = grown;
-	grown[file->asked_count++] = address->address - mapping->bias;
+	grown[file->asked_count++] = (struct rp_code_asked){
+		.address = address->address - mapping->bias, .is_return = address->is_return,
+	};
 	return 0;
 }
 
 static int compare_asked(const void *left, const void *right)
 {
-	return compare_numbers(*(const uint64_t *)left, *(const uint64_t *)right);
+	const struct rp_code_asked *a = left, *b = right;
+	int order = compare_numbers(a->address, b->address);
+
+	return order ? order : a->is_return - b->is_return;
 }
 
 /* Processes that run the same file have the same addresses in it. */
@@ -324,7 +343,7 @@ static void merge_asked(struct rp_code_file *file)
 	if (file->asked_count)
 		qsort(file->asked, file->asked_count, sizeof(*file->asked), compare_asked);
 	for (size_t i = 0; i < file->asked_count; i++)
-		if (!kept || file->asked[kept - 1] != file->asked[i])
+		if (!kept || file->asked[kept - 1].address != file->asked[i].address)
 			file->asked[kept++] = file->asked[i];
 	file->asked_count = kept;
 }

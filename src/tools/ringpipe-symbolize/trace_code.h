@@ -11,12 +11,18 @@
 #include "host/symbols.h"
 #include "nettrace/thread_table.h"
 
+/* An address of an ELF file that a stack has. */
+struct rp_code_asked {
+	uint64_t address;
+	bool is_return;			/* the call is the instruction before it */
+};
+
 /* A file that processes had mapped: the one with this build id, or, if it has none, this path. */
 struct rp_code_file {
 	char *path;			/* where it was */
 	uint8_t build_id[RP_BUILD_ID_MAX];
 	uint32_t build_id_bytes;	/* 0: unknown */
-	uint64_t *asked;		/* addresses of the ELF file; each once, sorted */
+	struct rp_code_asked *asked;	/* each once, sorted */
 	size_t asked_count, asked_capacity;
 };
 
@@ -32,16 +38,18 @@ struct rp_code_mapping {
 
 struct rp_code_address {
 	uint64_t process, address;
+	bool is_return;			/* as in struct rp_code_asked */
 };
 
 struct rp_trace_code {
+	bool is_renamed;		/* also ask for addresses of files that have names */
 	struct rp_code_file *files;
 	size_t file_count, file_capacity;
 	struct rp_code_mapping *mappings;	/* sorted by process and start, in the end */
 	size_t mapping_count, mapping_capacity;
 	struct rp_code_metadata *metadata;
 	size_t metadata_count, metadata_capacity;
-	struct rp_code_address *addresses;	/* without a name; sorted, each once, in the end */
+	struct rp_code_address *addresses;	/* to name; sorted, each once, in the end */
 	size_t address_count, address_capacity, address_merged;
 	struct rp_code_function *functions;	/* that the trace names */
 	size_t function_count, function_capacity;

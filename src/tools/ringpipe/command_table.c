@@ -346,7 +346,8 @@ const struct rp_tool_command rp_commands[] = {
 			 "in /usr/lib/debug, and on the servers in DEBUGINFOD_URLS. It adds the\n"
 			 "functions that the stacks of the trace lack, and lists the files that\n"
 			 "it did not find.\n",
-		.examples = "symbolize machine.nettrace -o named.nettrace --symbols binaries\n",
+		.examples = "symbolize machine.nettrace -o named.nettrace --symbols binaries\n"
+			    "symbolize machine.nettrace -o named.nettrace --inlines\n",
 		.options = RP_SYMBOLIZE_OPTIONS,
 		.operands_min = 1,
 		.operands_max = 1,

@@ -467,7 +467,8 @@ static int convert_events(struct rp_trace_convert *convert,
 			return 0;
 		}
 		read = rp_reader_next(convert->reader, &convert->event);
-		omits = read == 1 && is_omitted(convert, plan->where);
+		omits = read == 1 && (is_omitted(convert, plan->where) ||
+				      (plan->omits && plan->omits(plan->data, &convert->event)));
 		/* The events that were lost before an omitted one are lost all the same. */
 		*ret_output_error = follow_points(convert, read == 1 && !omits);
 		if (read != 1 || *ret_output_error)

@@ -34,6 +34,8 @@ struct rp_trace_convert_plan {
 	 * processes, clocks, losses and functions. Its losses are those of the whole trace.
 	 */
 	struct rp_expression *where;
+	/* Events to leave out beyond `where`; or NULL. */
+	bool (*omits)(void *data, const struct rp_reader_event *event);
 	bool (*tick)(void *data);	/* called about every 4,096 events: false stops; or NULL */
 	/*
 	 * Called after the last event, to add functions by rp_trace_convert_add_function(); or

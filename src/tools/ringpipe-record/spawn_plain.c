@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/ringpipe-record/spawn.h"
+#include "tools/ringpipe-record/spawn_plain.h"
 
 #include <signal.h>
 #include <spawn.h>

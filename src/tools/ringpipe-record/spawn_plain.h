@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Starts programs without what the recorder changed for itself. */
-#ifndef RP_RECORD_SPAWN_H
-#define RP_RECORD_SPAWN_H
+#ifndef RP_RECORD_SPAWN_PLAIN_H
+#define RP_RECORD_SPAWN_PLAIN_H
 
 #include <sys/types.h>
 
