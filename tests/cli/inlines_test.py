@@ -158,6 +158,9 @@ class Inlines(ToolTest):
             r"\.debug_(?:info|abbrev|str|rnglists)\s+PROGBITS\s+\S+\s+(\S+)",
             output_of("readelf", "-SW", PROGRAM))]
         self.assertGreaterEqual(len(begins), 3)
+        # libdw does not free what it allocated before it found the damage.
+        self.environment["ASAN_OPTIONS"] = (self.environment.get("ASAN_OPTIONS", "") +
+                                            ":detect_leaks=0")
         self.trace([[address] for address in every], path=self.path("gone/program"))
         for begin in begins:
             for offset in range(0, 400, 57):
