@@ -79,7 +79,7 @@ class WithoutAnyFeature(unittest.TestCase):
             self.run_tool("convert", self.trace, "--to", form, "-q", "-o", f"shop.{form}")
 
     def test_the_configuration_states_that_the_view_is_left_out(self):
-        self.assertIn("ringpipe view is left out", self.configured)
+        self.assertIn("ringpipe view is left out: the option view is disabled", self.configured)
 
 
 if __name__ == "__main__":
