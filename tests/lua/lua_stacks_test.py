@@ -118,6 +118,16 @@ class Samples(LuaTest):
         self.assertTrue(any(name.startswith("deep") and ".lua:" in name for name in callers))
         self.assertTrue(any("libc.so" in (row["file"] or "") for row in rows))
 
+    def test_one_long_call_of_a_c_function_has_its_callers(self):
+        self.run_lua("long.lua", SAMPLES, arguments=("62",), lost=None)
+        rows = {row["function"]: row for row in self.profile()}
+        line = next(name for name in rows if name.endswith("long.lua:6"))
+        samples = max(row["inclusive_samples"] for row in rows.values())
+        self.assertGreater(samples, 20)
+        # The first sample of the call may be without.
+        self.assertGreater(rows[line]["inclusive_samples"], 0.8 * samples)
+        self.assertEqual(rows["find [C]"]["callers"][0]["function"], line)
+
     def test_a_strained_program_ends_as_without_a_session_and_keeps_its_hook(self):
         lines, _ = self.run_lua("strain.lua", SAMPLES + ",Lua-Runtime", arguments=("1",), lost=None,
                                 RINGPIPE_STACKS="1")

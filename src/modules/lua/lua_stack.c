@@ -34,8 +34,13 @@ struct lua_saved_hook {
 	int mask, count;
 };
 
-/* The Lua state that a thread runs. A signal handler of the same thread reads it. */
+/*
+ * The Lua state that a thread runs. A signal handler of the same thread reads it. The memory is
+ * never freed, only used for another state, because the state may be closed by another thread.
+ */
 struct lua_running {
+	struct lua_running *next;		/* in `unused` */
+	const void *owner;			/* the address of the thread's `running` */
 	lua_State *threads[RUNNING_MAX];	/* of Lua: the main one and coroutines in it */
 	volatile unsigned int depth;		/* 0: the state is closed */
 	/* The request of a handler, until the hook runs. */
@@ -49,8 +54,19 @@ struct lua_running {
 
 static __thread struct lua_running *running __attribute__((tls_model("initial-exec")));
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* of `unused`, of registration */
+static struct lua_running *unused;
+
 static struct rp_host_range interpreter;	/* empty: not found */
 static uint64_t signal_return;			/* where handlers return to; 0: unknown */
+
+/* Return: the state of this thread, or NULL. */
+static struct lua_running *get_running(void)
+{
+	struct lua_running *state = running;
+
+	return state && state->owner == &running && state->depth > 0 ? state : NULL;
+}
 
 /* The call of a level, which no other level has. Lua keeps it out of lua.h's own types. */
 static const void *call_of(const lua_Debug *ar)
@@ -149,11 +165,22 @@ static void on_safe_point(lua_State *L, lua_Debug *ar);
 
 static void set_hook(struct lua_running *state, lua_State *L)
 {
-	state->saved.function = lua_gethook(L);
-	state->saved.mask = lua_gethookmask(L);
-	state->saved.count = lua_gethookcount(L);
+	/* A coroutine has the hook already if it was created while another one had it. */
+	state->saved = lua_gethook(L) == on_safe_point ? (struct lua_saved_hook){ NULL, 0, 0 } :
+		       (struct lua_saved_hook){ lua_gethook(L), lua_gethookmask(L),
+						lua_gethookcount(L) };
 	state->hooked = L;
 	lua_sethook(L, on_safe_point, SAMPLE_MASK, 1);
+}
+
+/* Return: whether `threads` contains a Lua thread. */
+static bool is_running(const struct lua_running *state, const lua_State *L)
+{
+	for (unsigned int i = 0; i < state->depth; i++) {
+		if (state->threads[i] == L)
+			return true;
+	}
+	return false;
 }
 
 static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsigned int max)
@@ -163,9 +190,12 @@ static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsi
 	bool is_at_rest = false;
 	lua_Debug ar;
 
-	if (!heap || !lua_getstack(L, 0, &ar))
+	/* A coroutine that ended by an error may never call its hook. */
+	if (state->hooked && !is_running(state, state->hooked))
+		state->hooked = NULL;
+	if (!heap || !lua_getstack(L, 0, &ar) || (state->hooked && state->hooked != L))
 		return 0;
-	if (state->hooked != L)
+	if (!state->hooked)
 		set_hook(state, L);
 	else
 		is_at_rest = heap->calls_inside == 0 && heap->moves == state->moves &&
@@ -179,11 +209,11 @@ static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsi
 static int walk_stack(const struct rp_host_walk *walk, uint64_t *ret_frames, unsigned int max,
 		      void *data)
 {
-	struct lua_running *state = running;
+	struct lua_running *state = get_running();
 	const struct lua_heap *heap;
 
 	(void)data;
-	if (!state || state->depth == 0)
+	if (!state)
 		return 0;
 	if (walk->context == RP_HOST_WALK_SAFE_POINT) {
 		lua_State *L = state->threads[state->depth - 1];
@@ -216,10 +246,10 @@ static void set_current(struct lua_running *state, lua_State *L)
 int rp_lua_write_at_rest(lua_State *L, struct rp_event *event, const struct rp_part *parts,
 			 unsigned int part_count)
 {
-	struct lua_running *state = running;
+	struct lua_running *state = get_running();
 	int ret;
 
-	if (state && state->depth) {
+	if (state) {
 		set_current(state, L);
 		state->is_writing = state->threads[state->depth - 1] == L;
 	}
@@ -229,34 +259,42 @@ int rp_lua_write_at_rest(lua_State *L, struct rp_event *event, const struct rp_p
 	return ret;
 }
 
+/* Call the hook of the program for an event that the hook of the sample replaced. */
+static void call_saved(const struct lua_saved_hook *saved, lua_State *L, lua_Debug *ar)
+{
+	int mask = ar->event == LUA_HOOKTAILCALL ? LUA_MASKCALL : 1 << ar->event;
+
+	if (saved->function && (saved->mask & mask) && ar->event != LUA_HOOKCOUNT)
+		saved->function(L, ar);
+}
+
 static void on_safe_point(lua_State *L, lua_Debug *ar)
 {
-	struct lua_running *state = running;
-	struct lua_saved_hook saved = { NULL, 0, 0 };
+	struct lua_running *state = get_running();
+	struct lua_saved_hook saved;
 	bool is_waiting;
 
-	if (state) {
-		saved = state->saved;
-		set_current(state, L);
-	}
-	lua_sethook(L, saved.function, saved.mask, saved.count);
-	/* A coroutine that was created meanwhile inherited the hook. */
-	if (!state || state->hooked != L)
+	if (!state || state->hooked != L) {
+		/* A coroutine that was created meanwhile inherited the hook. */
+		lua_sethook(L, NULL, 0, 0);
 		return;
+	}
+	saved = state->saved;
+	set_current(state, L);
+	lua_sethook(L, saved.function, saved.mask, saved.count);
 	state->hooked = NULL;
 	is_waiting = state->is_waiting;
 	state->is_waiting = false;
 	if (is_waiting)
 		(void)rp_host_sample_now();
-	if (saved.function && (saved.mask & (1 << ar->event)) && ar->event != LUA_HOOKCOUNT)
-		saved.function(L, ar);
+	call_saved(&saved, L, ar);
 }
 
 bool rp_lua_thread_enter(lua_State *L, lua_State *coroutine)
 {
-	struct lua_running *state = running;
+	struct lua_running *state = get_running();
 
-	if (!state || state->depth == 0)
+	if (!state)
 		return false;
 	set_current(state, L);
 	if (state->threads[state->depth - 1] != L || state->depth == RUNNING_MAX)
@@ -302,67 +340,98 @@ static void list_modules(rp_host_module_visitor visit, void *visit_data, void *d
 	visit(&module, visit_data);
 }
 
-static int register_host(lua_State *L)
+/* Register the host, once for all states. @found: the interpreter; NULL: it was not found. */
+static int register_host(const struct rp_host_range *found)
 {
 	static bool is_registered;
 	struct rp_host host = RP_HOST_INIT;
-	int ret;
+	int ret = 0;
 
-	if (is_registered)
-		return 0;
-	ret = rp_lua_functions_open();
-	if (ret != 0)
-		return ret;
-	find_signal_return();
-	if (rp_lua_interpreter_find(L, &interpreter) == 0) {
-		host.interpreters = &interpreter;
-		host.interpreter_count = 1;
+	pthread_mutex_lock(&lock);
+	if (!is_registered)
+		ret = rp_lua_functions_open();
+	if (!is_registered && ret == 0) {
+		find_signal_return();
+		if (found) {
+			interpreter = *found;
+			host.interpreters = found;
+			host.interpreter_count = 1;
+		}
+		host.walk = walk_stack;
+		host.resolve = rp_lua_frame_resolve;
+		host.list_modules = list_modules;
+		ret = rp_host_register(&host);
+		is_registered = ret == 0;
 	}
-	host.walk = walk_stack;
-	host.resolve = rp_lua_frame_resolve;
-	host.list_modules = list_modules;
-	ret = rp_host_register(&host);
-	is_registered = ret == 0;
+	pthread_mutex_unlock(&lock);
 	return ret == -EBUSY ? 0 : ret;
 }
 
 /* The state is being closed. */
 static int close_running(lua_State *L)
 {
-	struct lua_running **state = lua_touserdata(L, 1);
+	struct lua_running *state = *(struct lua_running **)lua_touserdata(L, 1);
 
-	if (running == *state)
-		running = NULL;
-	(*state)->depth = 0;
-	free(*state);
+	state->depth = 0;
+	state->owner = NULL;
+	pthread_mutex_lock(&lock);
+	state->next = unused;
+	unused = state;
+	pthread_mutex_unlock(&lock);
 	return 0;
+}
+
+/* Return: the memory of a closed state, or new memory; NULL: none. */
+static struct lua_running *take_unused(void)
+{
+	struct lua_running *state;
+
+	pthread_mutex_lock(&lock);
+	state = unused;
+	if (state)
+		unused = state->next;
+	pthread_mutex_unlock(&lock);
+	if (!state)
+		return calloc(1, sizeof(*state));
+	*state = (struct lua_running){ .next = NULL };
+	return state;
 }
 
 static int open_running(lua_State *L)
 {
 	static const char key;
-	struct lua_running **state, *own = calloc(1, sizeof(*own));
+	struct lua_running **handle, *state;
 
-	if (!own)
-		return -ENOMEM;
-	state = lua_newuserdatauv(L, sizeof(struct lua_running *), 0);
-	*state = own;
+	/* Before the state is taken: these calls may leave by an error. */
+	handle = lua_newuserdatauv(L, sizeof(struct lua_running *), 0);
 	lua_createtable(L, 0, 1);
 	lua_pushcfunction(L, close_running);
 	lua_setfield(L, -2, "__gc");
-	lua_setmetatable(L, -2);
-	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
 	lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-	own->threads[own->depth++] = lua_tothread(L, -1);
+	lua_pushvalue(L, -3);
+	lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+	state = take_unused();
+	if (!state)
+		return -ENOMEM;
+	*handle = state;
+	state->threads[0] = lua_tothread(L, -1);
 	lua_pop(L, 1);
-	running = own;
+	lua_setmetatable(L, -2);
+	state->owner = &running;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	state->depth = 1;
+	running = state;
 	return 0;
 }
 
 int rp_lua_stack_open(lua_State *L)
 {
-	int top = lua_gettop(L), ret = register_host(L);
+	int top = lua_gettop(L), ret;
+	struct rp_host_range found;
 
+	ret = register_host(rp_lua_interpreter_find(L, &found) == 0 ? &found : NULL);
+	if (ret == 0)
+		ret = open_running(L);
 	lua_settop(L, top);
-	return ret == 0 ? open_running(L) : ret;
+	return ret;
 }
