@@ -280,7 +280,7 @@ ngx_int_t ringpipe_counters_init(void)
 	return NGX_OK;
 }
 
-/* The first registration of a phase's handlers is the last one that runs. */
+/* nginx runs the handlers of a phase in the reverse order. */
 ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 {
 	static const struct {

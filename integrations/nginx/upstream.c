@@ -20,7 +20,7 @@ struct upstream {
 static struct upstream *upstreams;
 static ngx_uint_t upstream_count;
 
-/* What a request uses to choose its servers. */
+/* The functions by which a request chooses its servers, and the server that it uses. */
 struct peer {
 	ngx_http_request_t *r;
 	const struct upstream *upstream;

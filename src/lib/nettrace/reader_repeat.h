@@ -137,7 +137,7 @@ static inline bool rp_repeat_run_next(struct rp_repeat_run *run)
 	return true;
 }
 
-/* Make the last event of the run the one that rp_reader_next_ref() would have returned. */
+/* Let the reader's last event be the last event of the run, as after rp_reader_next_ref(). */
 static inline void rp_repeat_run_end(const struct rp_repeat_run *run)
 {
 	struct rp_reader *reader = run->reader;

@@ -6,7 +6,7 @@
  * nested C calls.
  *
  * The ids of an activity belong to a thread of the system. A coroutine keeps its own ones while it
- * waits, and the one that resumes it gets back those that it had.
+ * waits, and the coroutine that resumes it gets back its former ids.
  */
 #include "modules/lua/lua_module.h"
 #include "modules/lua/lua_stack.h"

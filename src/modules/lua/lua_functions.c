@@ -97,7 +97,7 @@ static const char *name_of(const lua_Debug *ar)
 	return ar->name && strcmp(ar->name, "?") != 0 ? ar->name : NULL;
 }
 
-/* C functions have no place in a file, so the name tells them apart. */
+/* C functions have no line in a file, so their names distinguish them. */
 static uint32_t hash_of(const lua_Debug *ar)
 {
 	uint32_t hash = add_to_hash(2166136261u + (uint32_t)ar->linedefined, ar->short_src);

@@ -159,7 +159,7 @@ static bool next_field(struct rp_cursor *cursor, struct field *field)
 	return !rp_cursor_failed(cursor);
 }
 
-struct visit {
+struct attribute_visit {
 	rp_published_visit call;
 	void *user;
 	char *key, *value;		/* of the attribute, each with `space` bytes */
@@ -187,7 +187,7 @@ static void copy_text(char *to, size_t space, const struct rp_cursor *bytes)
 }
 
 /* Return: whether the value has a form that is kept. */
-static bool take_value(struct visit *visit, struct rp_cursor value)
+static bool take_value(struct attribute_visit *visit, struct rp_cursor value)
 {
 	bool is_known = false;
 	struct field field;
@@ -211,7 +211,7 @@ static bool take_value(struct visit *visit, struct rp_cursor value)
 }
 
 /* Return: whether no earlier attribute has the key, as far as its hash shows. */
-static bool note_key(struct visit *visit)
+static bool note_key(struct attribute_visit *visit)
 {
 	const uint64_t hash = rp_hash_text(RP_HASH_BEGIN, visit->key);
 
@@ -223,7 +223,7 @@ static bool note_key(struct visit *visit)
 	return true;
 }
 
-static int take_attribute(struct visit *visit, struct rp_cursor attribute)
+static int take_attribute(struct attribute_visit *visit, struct rp_cursor attribute)
 {
 	bool has_value = false;
 	struct field field;
@@ -246,7 +246,7 @@ static int take_attribute(struct visit *visit, struct rp_cursor attribute)
 	return visit->call(visit->user, visit->key, visit->value);
 }
 
-static int take_resource(struct visit *visit, struct rp_cursor resource)
+static int take_resource(struct attribute_visit *visit, struct rp_cursor resource)
 {
 	struct field field;
 	int ret = 0;
@@ -262,7 +262,7 @@ int rp_published_context_visit(const struct rp_published_context *context, size_
 			       rp_published_visit call, void *user)
 {
 	struct rp_cursor message = rp_cursor_over(context->message, context->bytes);
-	struct visit visit = { .call = call, .user = user, .space = text_bytes + 1 };
+	struct attribute_visit visit = { .call = call, .user = user, .space = text_bytes + 1 };
 	struct field field;
 	int ret = 0;
 

@@ -404,30 +404,6 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 			       recorder->frames, count);
 }
 
-/* Return: whether stacks of the process wait for the names of their functions. */
-static bool has_hits(const struct rp_recorder *recorder, uint32_t process)
-{
-	size_t count;
-	const struct rp_record_hit *hits = rp_record_hits(recorder->trace, &count);
-
-	for (size_t i = 0; i < count; i++) {
-		if ((uint32_t)hits[i].process->pid == process)
-			return true;
-	}
-	return false;
-}
-
-/* exec(2) replaces the mappings, which the names in earlier stacks need. 0; -ENOMEM. */
-static int leave_program(struct rp_recorder *recorder, pid_t pid)
-{
-	struct rp_machine_process *process = rp_process_table_process(recorder->processes, pid);
-
-	if (process)
-		rp_recorder_forget_contexts(recorder, process);
-	return has_hits(recorder, (uint32_t)pid) ?
-	       rp_functions_resolve(recorder->functions, recorder->trace) : 0;
-}
-
 static int take_record(void *user, const struct rp_perf_record *record)
 {
 	struct rp_recorder *recorder = user;
@@ -439,7 +415,7 @@ static int take_record(void *user, const struct rp_perf_record *record)
 	if (record->kind == RP_PERF_SAMPLE)
 		return take_sample(recorder, record);
 	if (record->kind == RP_PERF_NAME && record->name.is_exec)
-		ret = leave_program(recorder, record->process);
+		ret = rp_recorder_leave_program(recorder, record->process);
 	if (ret < 0)
 		return ret;
 	ret = rp_process_table_follow(recorder->processes, record, &ended);

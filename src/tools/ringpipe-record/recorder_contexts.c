@@ -14,6 +14,7 @@
 
 #include "tools/cli/tool.h"
 #include "tools/client/machine_time.h"
+#include "tools/ringpipe-record/functions.h"
 #include "tools/ringpipe-record/published_context.h"
 
 /* The loader soon stores where it has placed the variables of a new library. */
@@ -136,4 +137,27 @@ void rp_recorder_forget_contexts(struct rp_recorder *recorder, struct rp_machine
 	if (process->published.has_place && recorder->waits)
 		rp_waits_set_context_place(recorder->waits, process->pid, NULL);
 	process->published = (struct rp_published_state){ 0 };
+}
+
+/* Return: whether stacks of the process wait for the names of their functions. */
+static bool has_hits(const struct rp_recorder *recorder, uint32_t process)
+{
+	size_t count;
+	const struct rp_record_hit *hits = rp_record_hits(recorder->trace, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if ((uint32_t)hits[i].process->pid == process)
+			return true;
+	}
+	return false;
+}
+
+int rp_recorder_leave_program(struct rp_recorder *recorder, pid_t pid)
+{
+	struct rp_machine_process *process = rp_process_table_process(recorder->processes, pid);
+
+	if (process)
+		rp_recorder_forget_contexts(recorder, process);
+	return has_hits(recorder, (uint32_t)pid) ?
+	       rp_functions_resolve(recorder->functions, recorder->trace) : 0;
 }

@@ -50,6 +50,12 @@ int rp_recorder_read_contexts(struct rp_recorder *recorder, bool is_last);
 /* The process has ended, or executes another program. */
 void rp_recorder_forget_contexts(struct rp_recorder *recorder, struct rp_machine_process *process);
 
+/*
+ * A process executes another program. exec(2) replaces the mappings, which the names in earlier
+ * stacks need. 0; -ENOMEM.
+ */
+int rp_recorder_leave_program(struct rp_recorder *recorder, pid_t pid);
+
 /* Put the records of BPF programs before `limit_ns` into the trace. 0; -ENOMEM. */
 int rp_recorder_take_waits(struct rp_recorder *recorder, uint64_t limit_ns);
 
