@@ -37,6 +37,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -159,6 +160,13 @@ inline void write_json(void (*write)(const char *, const char *, std::size_t), c
 		       std::string_view json) noexcept
 {
 	write(source.chars(), json.data(), json.size());
+}
+
+/* NULL counts as the empty text. */
+inline void write_json(void (*write)(const char *, const char *, std::size_t), c_text<char> source,
+		       const char *json) noexcept
+{
+	write(source.chars(), json, json ? std::strlen(json) : 0);
 }
 
 /* `Tag` makes the condition depend on a template parameter if no other type does. */

@@ -5,15 +5,31 @@
 #include "events.h"
 
 struct connection {
-	ngx_connection_t *nginx;
+	uint64_t number;
 	struct rp_span span;
 	struct rp_span handshake;
 };
+
+static void end_handshake(struct connection *connection, const char *protocol, const char *cipher,
+			  bool is_resumed, bool failed)
+{
+	struct rp_activity before;
+	uint64_t duration_ns;
+
+	if (connection->handshake.begun_ns == 0)
+		return;
+	duration_ns = rp_span_end(&connection->handshake, &before);
+	nginx_tls_handshake_stop(connection->number, protocol, cipher, is_resumed, failed,
+				 duration_ns);
+	rp_activity_end(&before);
+}
 
 static void on_close(void *data)
 {
 	struct connection *connection = data;
 
+	/* The client may leave within the handshake. */
+	end_handshake(connection, "", "", false, true);
 	nginx_connections_add(-1);
 	nginx_connection_end(&connection->span);
 }
@@ -35,7 +51,7 @@ static void on_accept(ngx_connection_t *c)
 		struct connection *connection = cleanup->data;
 
 		ngx_memzero(connection, sizeof(*connection));
-		connection->nginx = c;
+		connection->number = c->number;
 		cleanup->handler = on_close;
 		nginx_connections_add(1);
 		nginx_connection_begin(&connection->span, c->number,
@@ -71,23 +87,8 @@ static void begin_handshake(struct connection *connection)
 	if (connection->span.begun_ns)
 		rp_activity_set(&connection->span.activity);
 	rp_span_begin(&connection->handshake, &inner);
-	nginx_tls_handshake_start(connection->nginx->number);
+	nginx_tls_handshake_start(connection->number);
 	rp_activity_set(&before);
-}
-
-static void end_handshake(struct connection *connection, SSL *ssl, bool failed)
-{
-	const char *cipher = SSL_get_cipher_name(ssl);
-	struct rp_activity before;
-	uint64_t duration_ns;
-
-	if (connection->handshake.begun_ns == 0)
-		return;
-	duration_ns = rp_span_end(&connection->handshake, &before);
-	nginx_tls_handshake_stop(connection->nginx->number, SSL_get_version(ssl),
-				 cipher ? cipher : "", SSL_session_reused(ssl), failed,
-				 duration_ns);
-	rp_activity_end(&before);
 }
 
 static void on_tls(const SSL *ssl, int where, int ret)
@@ -100,9 +101,11 @@ static void on_tls(const SSL *ssl, int where, int ret)
 		if ((where & SSL_CB_HANDSHAKE_START) && connection->handshake.begun_ns == 0)
 			begin_handshake(connection);
 		else if (where & SSL_CB_HANDSHAKE_DONE)
-			end_handshake(connection, (SSL *)ssl, false);
+			end_handshake(connection, SSL_get_version(ssl), SSL_get_cipher_name(ssl),
+				      SSL_session_reused(ssl), false);
 		else if ((where & SSL_CB_ALERT) && (where & SSL_CB_WRITE))
-			end_handshake(connection, (SSL *)ssl, true);
+			end_handshake(connection, SSL_get_version(ssl), SSL_get_cipher_name(ssl),
+				      false, true);
 	}
 	if (nginx_callback)
 		nginx_callback(ssl, where, ret);

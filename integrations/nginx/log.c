@@ -57,3 +57,11 @@ ngx_int_t ringpipe_log_add(ngx_conf_t *cf, ngx_log_t *log)
 	log->next = ours;
 	return NGX_OK;
 }
+
+/* The level of the main log may follow its use in the configuration, or be the default. */
+void ringpipe_log_init(ngx_cycle_t *cycle)
+{
+	for (ngx_log_t *output = &cycle->new_log; output; output = output->next)
+		if (output->writer == write_line)
+			output->log_level = cycle->new_log.log_level;
+}

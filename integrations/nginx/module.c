@@ -35,6 +35,11 @@ uint64_t ringpipe_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void *create_main(ngx_conf_t *cf)
+{
+	return ngx_pcalloc(cf->pool, sizeof(struct ringpipe_main));
+}
+
 static void *create_location(ngx_conf_t *cf)
 {
 	struct ringpipe_location *location = ngx_pcalloc(cf->pool, sizeof(*location));
@@ -73,12 +78,14 @@ static ngx_int_t after_configuration(ngx_conf_t *cf)
 static ngx_http_module_t context = {
 	.preconfiguration = ringpipe_request_add_variables,
 	.postconfiguration = after_configuration,
+	.create_main_conf = create_main,
 	.create_loc_conf = create_location,
 	.merge_loc_conf = merge_location,
 };
 
 static ngx_int_t begin_cycle(ngx_cycle_t *cycle)
 {
+	ringpipe_log_init(cycle);
 	ringpipe_connection_init(cycle);
 	return ringpipe_counters_init();
 }

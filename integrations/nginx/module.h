@@ -23,6 +23,12 @@ struct ringpipe_location {
 	ngx_flag_t trace_context;
 };
 
+/* Of one configuration: a static variable would still be that of a reload that failed. */
+struct ringpipe_main {
+	struct upstream *upstreams;
+	ngx_uint_t upstream_count;
+};
+
 /* A request, its internal redirects and its subrequests. */
 struct ringpipe_request {
 	struct rp_activity activity;
@@ -54,5 +60,6 @@ void ringpipe_connection_init(ngx_cycle_t *cycle);
 
 /* log.c */
 ngx_int_t ringpipe_log_add(ngx_conf_t *cf, ngx_log_t *log);
+void ringpipe_log_init(ngx_cycle_t *cycle);
 
 #endif

@@ -251,6 +251,7 @@ static ngx_int_t on_log(ngx_http_request_t *r)
 	ngx_uint_t class = status_of(r) / 100;
 	struct ringpipe_request *request;
 	ngx_time_t *now;
+	double ms;
 
 	if (r != r->main)
 		return NGX_OK;
@@ -261,8 +262,9 @@ static ngx_int_t on_log(ngx_http_request_t *r)
 	nginx_bytes_sent_add(r->connection->sent);
 	nginx_bytes_received_add(r->request_length);
 	now = ngx_timeofday();
-	nginx_request_time_record((double)(now->sec - r->start_sec) * 1000 +
-				  (double)now->msec - (double)r->start_msec);
+	/* The clock may have been set back. */
+	ms = (double)(now->sec - r->start_sec) * 1000 + (double)now->msec - (double)r->start_msec;
+	nginx_request_time_record(ms > 0 ? ms : 0);
 	return NGX_OK;
 }
 

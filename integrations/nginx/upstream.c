@@ -17,9 +17,6 @@ struct upstream {
 	struct rp_counter *time;
 };
 
-static struct upstream *upstreams;
-static ngx_uint_t upstream_count;
-
 /* The functions by which a request chooses its servers, and the server that it uses. */
 struct peer {
 	ngx_http_request_t *r;
@@ -134,8 +131,10 @@ static int compare(const void *a, const void *b)
 static ngx_int_t init_peer(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *nginx)
 {
 	const struct upstream key = { .nginx = nginx };
+	const struct ringpipe_main *ours =
+		ngx_http_get_module_main_conf(r, ngx_http_ringpipe_module);
 	const struct upstream *upstream =
-		bsearch(&key, upstreams, upstream_count, sizeof(key), compare);
+		bsearch(&key, ours->upstreams, ours->upstream_count, sizeof(key), compare);
 	ngx_peer_connection_t *connection = &r->upstream->peer;
 	struct peer *peer;
 
@@ -192,13 +191,15 @@ ngx_int_t ringpipe_upstream_init(ngx_conf_t *cf)
 	ngx_http_upstream_main_conf_t *main =
 		ngx_http_conf_get_module_main_conf(cf, ngx_http_upstream_module);
 	ngx_http_upstream_srv_conf_t **nginx = main->upstreams.elts;
+	struct ringpipe_main *ours =
+		ngx_http_conf_get_module_main_conf(cf, ngx_http_ringpipe_module);
 
-	upstream_count = 0;
-	upstreams = ngx_pcalloc(cf->pool, main->upstreams.nelts * sizeof(*upstreams) + 1);
-	if (!upstreams)
+	ours->upstreams = ngx_pcalloc(cf->pool,
+				      main->upstreams.nelts * sizeof(*ours->upstreams) + 1);
+	if (!ours->upstreams)
 		return NGX_ERROR;
 	for (ngx_uint_t i = 0; i < main->upstreams.nelts; i++) {
-		struct upstream *upstream = &upstreams[upstream_count];
+		struct upstream *upstream = &ours->upstreams[ours->upstream_count];
 
 		if (!nginx[i]->peer.init || nginx[i]->peer.init == init_peer)
 			continue;
@@ -207,8 +208,8 @@ ngx_int_t ringpipe_upstream_init(ngx_conf_t *cf)
 		if (count(cf->pool, upstream) != NGX_OK)
 			return NGX_ERROR;
 		nginx[i]->peer.init = init_peer;
-		upstream_count++;
+		ours->upstream_count++;
 	}
-	qsort(upstreams, upstream_count, sizeof(*upstreams), compare);
+	qsort(ours->upstreams, ours->upstream_count, sizeof(*ours->upstreams), compare);
 	return NGX_OK;
 }

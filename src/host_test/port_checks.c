@@ -49,6 +49,7 @@ void rp_suite_wrap(struct rp_suite *suite, struct rp_host *ret_table)
 	static struct rp_host copy;
 	const struct rp_host *host = suite->test->host;
 
+	__atomic_store_n(&rp_suite_start_ups, 0, __ATOMIC_RELAXED);
 	memset(&copy, 0, sizeof(copy));
 	memcpy(&copy, host, host->size < sizeof(copy) ? host->size : sizeof(copy));
 	copy.size = sizeof(copy);

@@ -11,7 +11,7 @@
 
 #define SAMPLES 20u
 #define SAMPLE_PROVIDER "Microsoft-DotNETCore-SampleProfiler"
-#define STILL_NS 50000000u
+#define STILL_NS 500000000u
 
 /* The samples of one thread. Threads use it atomically. */
 static struct {
@@ -139,7 +139,8 @@ static uint64_t count_steps(const struct runner *runner)
 	uint64_t before = __atomic_load_n(&runner->steps, __ATOMIC_RELAXED);
 	uint64_t until = rp_suite_now_ns() + STILL_NS;
 
-	while (rp_suite_now_ns() < until)
+	while (rp_suite_now_ns() < until &&
+	       __atomic_load_n(&runner->steps, __ATOMIC_RELAXED) == before)
 		sched_yield();
 	return __atomic_load_n(&runner->steps, __ATOMIC_RELAXED) - before;
 }

@@ -48,7 +48,7 @@ def instructions_of(path, names):
             every.append(int(row.group(1), 16))
             if after_call:
                 returns.append(every[-1])
-            after_call = row.group(2).startswith("call")
+            after_call = row.group(2).startswith(("call", "bl"))
     return every, returns
 
 

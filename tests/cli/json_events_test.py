@@ -24,7 +24,8 @@ INVALID = ("", " ", "{", "{\"a\":1", "{'a':1}", "{a:1}", "{\"a\":NaN}", "{\"a\":
            "{\"a\":1e}", "{\"a\":1,}", "[1,]", "{\"a\":TRUE}", "{\"a\":\"x\ny\"}", "{\"a\":1} x",
            "{\"a\":/*c*/1}", "{\"a\":1}{\"b\":2}", "\"", "\"\\x\"", "{\"a\" 1}", "nul", "\\",
            "\ufeff1",
-           "{\"a\":\"\\u12\"}", "[1 2]", "-", "{\"a\":--1}", "truefalse")
+           "{\"a\":\"\\u12\"}", "[1 2]", "-", "{\"a\":--1}", "truefalse", "{\"a\":-01}",
+           "[00.5]", "[01e2]")
 
 
 def event(text, source="checkout"):
@@ -99,6 +100,13 @@ class JsonEventsTest(ToolTest):
         self.assertEqual({key: json.loads(value) for key, value in decoded.items()
                           if key != "source"}, mixed)
 
+    def test_an_array_whose_integers_a_double_has_not_stays_a_json_text(self):
+        text = '{"a":[null,9007199254740993],"b":[1,18446744073709551615],"c":[1,2.5]}'
+        decoded, = self.fields(text)
+        self.assertEqual(json.loads(decoded["a"]), [None, 9007199254740993])
+        self.assertEqual(json.loads(decoded["b"]), [1, 18446744073709551615])
+        self.assertEqual(decoded["c"], [1, 2.5])
+
     def test_an_invalid_text_stays_a_text_with_a_mark_that_states_the_reason(self):
         for text, fields in zip(INVALID, self.fields(*INVALID)):
             with self.subTest(text=text):
@@ -141,6 +149,8 @@ class JsonEventsTest(ToolTest):
         decoded, = self.fields('{"a":"x\\u0000y","b":"\\ud800","c":"\\ud83d\\ude00"}')
         self.assertEqual(decoded, {"source": "checkout", "a": "x\ufffdy", "b": "\ufffd",
                                    "c": "😀"})
+        decoded, = self.fields('{"a\\u0000b":1,"a":2,"\\\\u0000":3}')
+        self.assertEqual(decoded, {"source": "checkout", "a\ufffdb": 1, "a": 2, "\\u0000": 3})
         lone = nettrace.utf16z("s") + '{"a":"'.encode("utf-16-le") + b"\0\xd8" + \
             nettrace.utf16z('"}')
         out = self.run_tool("report", self.trace(lone), "events", "--format", "json")[0]

@@ -29,7 +29,9 @@ static char *print_fields(const struct rp_reader_event *event)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(2 * RP_JSON_DEPTH_MAX);
 	struct json_object *object;
+	struct rp_value value = RP_VALUE_INIT;
 	struct rp_fields walk;
+	int ret;
 	char *text = NULL;
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
@@ -39,7 +41,9 @@ static char *print_fields(const struct rp_reader_event *event)
 	if (!stream || !tokener || rp_reader_print_json(event, stream) != 0)
 		__builtin_trap();
 	fclose(stream);
-	if (strstr(text, "…truncated"))
+	while ((ret = rp_fields_next(&walk, &value)) == 1)
+		;
+	if (ret < 0)	/* the fields are cut */
 		__builtin_trap();
 	object = json_tokener_parse_ex(tokener, text, (int)size + 1);
 	if (!object)

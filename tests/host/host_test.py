@@ -119,6 +119,7 @@ class Server(unittest.TestCase):
         self.addCleanup(host.close)
         self.first = [self.line(host)]
         while self.first[-1] != "registered 0":
+            self.assertNotEqual(self.first[-1], "", "the server has ended")
             self.first.append(self.line(host))
         return host
 

@@ -57,6 +57,10 @@ REMOVE = [('export/user_events.c', 'take_away'), ('export/tracers.c', 'take'), M
 # (source file, calling function): functions that its calls through pointers may reach.
 TARGETS = {
     ('base/thread.c', 'rp_thread_create'): [LIBC],    # __pthread_get_minstack
+    # The allocator of a host, which may do what malloc(3) may do (host.h).
+    ('base/heap.c', 'rp_heap_alloc'): [LIBC],
+    ('base/heap.c', 'rp_heap_free'): [LIBC],
+    ('base/heap.c', 'rp_heap_resize'): [LIBC],
     ('core/enable.c', 'rp_config_wants'): [('trigger/trigger.c', 'is_wanted')],
     ('core/exporters.c', 'rp_exporter_register'): ADD,
     ('core/exporters.c', 'rp_exporters_settle'): ADD,

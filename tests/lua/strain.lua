@@ -35,6 +35,11 @@ while os.clock() < deadline do
 	text:find("y", 1, true)
 	text:gsub("xx", "x")
 	setmetatable({}, { __gc = function() deep(1000) end })
+	-- Lua calls no hook in a finalizer, also while several samples are taken there.
+	setmetatable({}, { __gc = function()
+		local ends = os.clock() + 0.05
+		repeat deep(100) until os.clock() > ends
+	end })
 	collectgarbage()
 	local closed = coroutine.create(function()
 		local value <close> = setmetatable({}, { __close = function() deep(100) end })

@@ -93,6 +93,9 @@ static void write_json()
 	RP_JSON(shop, RP_LEVEL_ERROR, "s", "[1,2]");
 	RP_JSON(shop, RP_LEVEL_ERROR, std::string("s"), "[1," + std::to_string(2) + "]");
 	expect_pair("json_error");
+	RP_JSON(shop, RP_LEVEL_ERROR, nullptr, nullptr);
+	RP_JSON(shop, RP_LEVEL_ERROR, "", "");
+	expect_pair("json_error");
 }
 
 static void write_lists()

@@ -158,8 +158,10 @@ Test(core_flush, output_that_takes_nothing_ends_the_wait_but_not_in_a_forked_chi
 	cr_assert_eq(flushed_mark(1, "", 0), 0);
 	cr_assert_eq(beside_mark(1), 0);
 	cr_assert_eq(rp_sessions_flush(0), -ETIMEDOUT);
-	cr_assert_eq(rp_sessions_flush(100), -ETIMEDOUT);
-	cr_assert_eq(delivered(other), 1u, "other outputs are served");
+	do	/* other outputs are served meanwhile */
+		cr_assert_eq(rp_sessions_flush(100), -ETIMEDOUT);
+	while (delivered(other) == 0);
+	cr_assert_eq(delivered(other), 1u);
 	cr_assert_eq(delivered(stalled), 0u);
 	cr_assert_eq(flush_in_child(false), 0);
 	cr_assert_eq(flush_in_child(true), 0);

@@ -133,7 +133,7 @@ Test(record_published_context, ten_thousand_attributes_are_limited)
 	cr_assert(found_count == RP_PUBLISHED_ATTRIBUTES_MAX);
 }
 
-Test(record_published_context, texts_are_limited_in_sum)
+Test(record_published_context, long_texts_do_not_reduce_the_number_of_attributes)
 {
 	const struct rp_published_context context = { .message = message.bytes };
 	struct rp_published_context whole = context;

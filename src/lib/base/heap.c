@@ -15,7 +15,7 @@ struct heap_block {
 
 void *rp_heap_alloc(size_t bytes)
 {
-	const struct rp_host *host = rp_host_running();
+	const struct rp_host *host = rp_host_get();
 	struct heap_block *block;
 
 	if (host && !host->allocate)

@@ -126,7 +126,8 @@ static void leave(void *data)
 	if (*at)
 		*at = (*at)->next;
 	pthread_mutex_unlock(&running_lock);
-	if (self->host)
+	if (self->host && (!self->host->process_state ||
+			   self->host->process_state(self->host->data) == RP_HOST_RUNNING))
 		self->host->thread_end(self->host->data);
 }
 

@@ -61,7 +61,7 @@ static uint32_t next_look;
 /* Process-wide part of new ids; the rest is a counter. */
 static uint64_t seed;
 /* The first words of ids of this process, and of those that a forked child inherits. */
-static uint64_t own_first, parent_first;
+static uint64_t own_first = 0x40ull << 48, parent_first = 0x40ull << 48;	/* never 0 */
 static uint64_t counter;
 
 /* Byte 6 has the version of RFC 4122 in its upper half; the other 60 bits are random. */

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "core/activity_slots.h"
 #include "nettrace/metadata.h"
 
@@ -78,7 +79,7 @@ void rp_user_event_free(struct rp_user_event *event)
 		return;
 	rp_user_fields_fini(&event->fields);
 	rp_plan_fini(&event->plan);
-	free(event->metadata);
+	rp_heap_free(event->metadata);
 	free(event);
 }
 

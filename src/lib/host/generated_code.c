@@ -30,9 +30,32 @@ void rp_generated_code_unlock(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
+static void free_code(struct rp_generated_code *code)
+{
+	free(code->name);
+	free(code);
+}
+
+static void free_removed(void)
+{
+	for (size_t i = 0; i < table.removed_count; i++)
+		free_code(table.removed[i]);
+	free(table.removed);
+	table.removed = NULL;
+	table.removed_count = table.removed_capacity = 0;
+}
+
+/* The streams that held removed code belong to the parent. */
+static void forget_holders(void)
+{
+	table.holders = 0;
+	free_removed();
+	rp_generated_code_unlock();
+}
+
 static void watch_forks(void)
 {
-	pthread_atfork(lock_table, rp_generated_code_unlock, rp_generated_code_unlock);
+	pthread_atfork(lock_table, rp_generated_code_unlock, forget_holders);
 }
 
 void rp_generated_code_lock(void)
@@ -48,12 +71,6 @@ static int compare(const void *left, const void *right)
 	const struct rp_generated_code *a = left, *b = right;
 
 	return a->address < b->address ? -1 : a->address > b->address;
-}
-
-static void free_code(struct rp_generated_code *code)
-{
-	free(code->name);
-	free(code);
 }
 
 static struct rp_generated_code *find(uint64_t address)
@@ -160,13 +177,8 @@ void rp_generated_code_hold(void)
 void rp_generated_code_release(void)
 {
 	rp_generated_code_lock();
-	if (--table.holders == 0) {
-		for (size_t i = 0; i < table.removed_count; i++)
-			free_code(table.removed[i]);
-		free(table.removed);
-		table.removed = NULL;
-		table.removed_count = table.removed_capacity = 0;
-	}
+	if (--table.holders == 0)
+		free_removed();
 	rp_generated_code_unlock();
 }
 

@@ -102,8 +102,12 @@ RP_PUBLIC int rp_host_sample_now(void)
 	struct rp_native_stack stack = { .frames = frames };
 	int count;
 
-	if (!rp_sample_event || !rp_event_enabled(rp_sample_event))
+	if (!rp_sample_event || !rp_event_enabled(rp_sample_event)) {
+		/* The next session must not get a stack of this one. */
+		if (own_slot && own_slot->thread == rp_thread_id())
+			rp_store_relaxed(&own_slot->state, DEFERRED_NONE);
 		return 0;
+	}
 	if (!take_deferred(&stack)) {
 		count = rp_unwind_callers(__builtin_frame_address(0), frames, RP_STACK_MAX);
 		stack.count = count > 0 ? (unsigned int)count : 0;

@@ -91,8 +91,10 @@ int rp_sample_thread_name(uint32_t thread, char *ret_name, size_t size)
 
 	if (host && host->thread_name) {
 		memset(ret_name, 0, size);
-		if (host->thread_name(thread, ret_name, size, host->data) == 0)
-			return (int)strnlen(ret_name, size - 1);
+		if (host->thread_name(thread, ret_name, size, host->data) == 0) {
+			ret_name[size - 1] = '\0';
+			return (int)strlen(ret_name);
+		}
 	}
 	length = rp_thread_file(thread, "comm", ret_name, size);
 	if (length > 0 && ret_name[length - 1] == '\n')

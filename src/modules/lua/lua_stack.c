@@ -6,8 +6,8 @@
  * from the library, the native frames of the interrupted instruction.
  *
  * A C function that runs longer than a sampling interval calls no hook. If two signals in
- * succession find the same call, and the state resized no memory between them, then the stack was
- * at rest all the time, and the second handler reads it.
+ * succession find the same call, no hook was called although Lua calls hooks, and the state resized
+ * no memory between them, then the stack was at rest all the time, and the second handler reads it.
  */
 #include "modules/lua/lua_stack.h"
 
@@ -183,6 +183,26 @@ static bool is_running(const struct lua_running *state, const lua_State *L)
 	return false;
 }
 
+/*
+ * Return: whether Lua calls hooks now. It calls none in a finalizer or another hook, where it may
+ * run any number of functions between two signals. All versions 5.4 have this byte of lua_State
+ * after the header of an object and `status`; lua.h has no function for it.
+ */
+static bool allows_hooks(const lua_State *L)
+{
+	return ((const volatile uint8_t *)L)[sizeof(void *) + 3] == 1;
+}
+
+/*
+ * Return: whether a call refers to its function by an offset, as since Lua 5.4.5 while the stack
+ * is about to move. The function is the first member, and an offset is below LUAI_MAXSTACK values
+ * of 16 bytes.
+ */
+static bool is_moving(const void *call)
+{
+	return *(const volatile uintptr_t *)call < 1u << 25;
+}
+
 static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsigned int max)
 {
 	lua_State *L = state->threads[state->depth - 1];
@@ -190,16 +210,21 @@ static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsi
 	bool is_at_rest = false;
 	lua_Debug ar;
 
-	/* A coroutine that ended by an error may never call its hook. */
-	if (state->hooked && !is_running(state, state->hooked))
+	/*
+	 * A coroutine that ended by an error may never call its hook, and the program may have
+	 * replaced the hook by its own.
+	 */
+	if (state->hooked && (!is_running(state, state->hooked) ||
+			      lua_gethook(state->hooked) != on_safe_point))
 		state->hooked = NULL;
-	if (!heap || !lua_getstack(L, 0, &ar) || (state->hooked && state->hooked != L))
+	if (!heap || !allows_hooks(L) || !lua_getstack(L, 0, &ar) ||
+	    (state->hooked && state->hooked != L))
 		return 0;
 	if (!state->hooked)
 		set_hook(state, L);
 	else
 		is_at_rest = heap->calls_inside == 0 && heap->moves == state->moves &&
-			     call_of(&ar) == state->call;
+			     call_of(&ar) == state->call && !is_moving(call_of(&ar));
 	state->moves = heap->moves;
 	state->call = call_of(&ar);
 	state->is_waiting = !is_at_rest;
@@ -281,8 +306,9 @@ static void on_safe_point(lua_State *L, lua_Debug *ar)
 	}
 	saved = state->saved;
 	set_current(state, L);
-	lua_sethook(L, saved.function, saved.mask, saved.count);
+	/* A handler that sets the hook between these lines later finds that it was replaced. */
 	state->hooked = NULL;
+	lua_sethook(L, saved.function, saved.mask, saved.count);
 	is_waiting = state->is_waiting;
 	state->is_waiting = false;
 	if (is_waiting)

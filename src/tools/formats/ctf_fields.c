@@ -266,7 +266,9 @@ static void set_missing(bt_field *field)
 		bt_field_real_double_precision_set_value(field, 0);
 		break;
 	case BT_FIELD_CLASS_TYPE_STRING:
+		/* Before an append, the text of a field that was used before has its old bytes. */
 		bt_field_string_clear(field);
+		(void)bt_field_string_append_with_length(field, "", 0);
 		break;
 	case BT_FIELD_CLASS_TYPE_STRUCTURE:
 		for (uint64_t i = 0; i < bt_field_class_structure_get_member_count(class); i++)

@@ -262,13 +262,24 @@ static bool is_same_name(const char *field, const char *convention)
 	return !*field && !*convention;
 }
 
+/* Return: whether no other field of the type has the name in the conventions. */
+static bool is_only_field(const struct rp_reader_type *type, const char *field,
+			  const char *convention)
+{
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		if (strcmp(type->fields[i].name, field) != 0 &&
+		    is_same_name(type->fields[i].name, convention))
+			return false;
+	}
+	return true;
+}
+
 /* Return: the name in the conventions, if the type has no other field with it; or the field's. */
 static const char *attribute_of(const struct rp_reader_type *type, const char *field)
 {
 	for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
 		if (is_same_name(field, conventions[i]))
-			return has_field(type, type->field_count, conventions[i]) ? field :
-			       conventions[i];
+			return is_only_field(type, field, conventions[i]) ? conventions[i] : field;
 	}
 	return field;
 }

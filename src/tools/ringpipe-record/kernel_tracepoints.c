@@ -245,11 +245,15 @@ static int begin_request(struct rp_points *points, const struct point_sample *sa
 
 static int end_request(struct rp_points *points, const struct point_sample *sample)
 {
+	uint64_t sector = number(sample, 1);
 	struct rp_issued_request issued;
 	struct rp_wait_record *record;
 
-	if (!rp_block_requests_take(&points->requests, (uint32_t)number(sample, 0),
-				    number(sample, 1), &issued))
+	/* A flush has no sector: block_rq_issue states 0, and block_rq_complete states -1. */
+	if (sector == UINT64_MAX)
+		sector = 0;
+	if (!rp_block_requests_take(&points->requests, (uint32_t)number(sample, 0), sector,
+				    &issued))
 		return 0;
 	record = begin_record(points, RP_WAIT_BLOCK, sample->record, issued.began_ns);
 	record->process = (uint32_t)issued.process;

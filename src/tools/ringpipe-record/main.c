@@ -421,8 +421,10 @@ static int run_recorder(struct run *run)
 	ret = record(run);
 	if (ret == 0 && !(run->options->given & RP_OPTION_QUIET))
 		print_result(run, stderr);
-	if (ret == 0 && run->output.regular)
+	if (ret == 0 && run->output.regular) {
+		(void)setpriority(PRIO_PROCESS, 0, 0);	/* the rings are empty */
 		rp_server_names_add(run->output.path, run->signal_fd);
+	}
 	if (ret == 0 && run->log) {
 		print_result(run, run->log);
 		ret = write_archive(run);

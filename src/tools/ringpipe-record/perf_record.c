@@ -287,11 +287,19 @@ static int parse_content(const struct perf_event_header *header, struct rp_curso
 	}
 }
 
+/* The event that states a loss may be a BPF program's output, whose records have no trailer. */
+static bool is_loss_of_output(const struct perf_event_header *header)
+{
+	return header->type == PERF_RECORD_LOST &&
+	       header->size == sizeof(*header) + 2 * sizeof(uint64_t);
+}
+
 int rp_perf_record_parse(const struct perf_event_header *header, struct rp_perf_parts *parts,
 			 struct rp_perf_record *ret_record, uint64_t *ret_lost)
 {
 	const uint8_t *bytes = (const uint8_t *)header;
-	size_t trailer = header->type == PERF_RECORD_SAMPLE ? 0 : trailer_bytes(parts);
+	size_t trailer = header->type == PERF_RECORD_SAMPLE || is_loss_of_output(header) ? 0 :
+			 trailer_bytes(parts);
 	struct rp_cursor cursor;
 	int ret;
 

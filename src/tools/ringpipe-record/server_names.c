@@ -50,16 +50,16 @@ static int wait_for(pid_t child, int signal_fd)
 void rp_server_names_add(const char *path, int signal_fd)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
-	char named[PATH_MAX + 16];
+	char real[PATH_MAX], named[PATH_MAX + 32];
 	const char *const arguments[] = {
-		PROGRAM, "--quiet", "--force", "-o", named, path, NULL,
+		PROGRAM, "--quiet", "--force", "-o", named, real, NULL,
 	};
 	struct program_start with = { .arguments = (char *const *)arguments };
 	int ret, status;
 
-	if (!urls || !*urls)
+	if (!urls || !*urls || !realpath(path, real))
 		return;
-	if ((size_t)snprintf(named, sizeof(named), "%s.named-%d", path,
+	if ((size_t)snprintf(named, sizeof(named), "%s.named-%d", real,
 			     (int)getpid()) >= sizeof(named))
 		return;
 	rp_tool_error("record: asks the servers in DEBUGINFOD_URLS for names of functions; Ctrl-C "
@@ -70,7 +70,7 @@ void rp_server_names_add(const char *path, int signal_fd)
 		return;
 	}
 	status = wait_for(with.child, signal_fd);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != RP_EXIT_OK || rename(named, path) < 0) {
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != RP_EXIT_OK || rename(named, real) < 0) {
 		rp_tool_error("record: the trace has no names from servers");
 		unlink(named);
 	}

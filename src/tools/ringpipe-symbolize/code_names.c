@@ -244,8 +244,14 @@ static int split_functions(struct rp_file_names *names, const struct rp_code_fil
 	struct rp_file_names parts = { 0 };
 	int ret = 0;
 
-	for (size_t i = 0; ret == 0 && i < names->count; i++)
-		ret = split_function(names, file, &names->functions[i], &parts);
+	for (size_t i = 0; ret == 0 && i < names->count; i++) {
+		struct found_function *own = &names->functions[i];
+
+		/* A symbol may contain others. */
+		if (i + 1 < names->count && own->end > own[1].start)
+			own->end = own[1].start;
+		ret = split_function(names, file, own, &parts);
+	}
 	free_functions(names);
 	names->functions = parts.functions;
 	names->count = parts.count;

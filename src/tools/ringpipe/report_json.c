@@ -273,11 +273,24 @@ static bool has_valid_text(const struct json_source *source)
 	       (source->field_count && type_name(&source->fields[0]));
 }
 
+/* Different members may become the same identifier, such as `a.b` and `a_b`. */
+static void print_unique(const char *name, char *const *taken, size_t count)
+{
+	size_t same = 0;
+
+	for (size_t i = 0; i < count; i++)
+		same += strcmp(taken[i], name) == 0;
+	if (same)
+		printf("%s_%zu)", name, same + 1);
+	else
+		printf("%s)", name);
+}
+
 /* Print the declaration of a typed event with the fields of the source. Return: 0; -ENOMEM. */
 static int print_declaration(const struct json_source *source)
 {
 	size_t declared = 0, column = 9;
-	char *name;
+	char *taken[DECLARED_MAX] = { NULL }, *name;
 	int ret;
 
 	if (!has_valid_text(source))
@@ -300,12 +313,14 @@ static int print_declaration(const struct json_source *source)
 			if (!declared++ || column >= 100)
 				column = 9 + strlen(name) + 14;
 			print_macro(&source->fields[i]);
-			printf("%s)", name);
+			print_unique(name, taken, declared - 1);
+			taken[declared - 1] = name;
 		}
-		free(name);
 	}
 	if (ret == 0)
 		puts(");");
+	for (size_t i = 0; i < declared; i++)
+		free(taken[i]);
 	return ret;
 }
 

@@ -131,6 +131,8 @@ static int take_attribute(struct rp_attribute_table *table, const struct rp_read
 	    !take_text(table, &fields, "key", key) || !*key ||
 	    !take_text(table, &fields, "value", value))
 		return 0;
+	if (!process && table->count >= RP_ATTRIBUTES_MAX)
+		return 0;
 	if (!process)
 		process = add(table, event->process);
 	if (!process)

@@ -172,6 +172,22 @@ static void put_element(struct rp_json_decoder *to, struct json_object *element,
 	put_value(to, "", element, level);
 }
 
+/* Return: whether an element is an integer that a double may not have. */
+static bool has_large_integer(struct json_object *array)
+{
+	const int64_t most = 1ll << 53;
+
+	for (size_t i = 0; i < json_object_array_length(array); i++) {
+		struct json_object *element = json_object_array_get_idx(array, i);
+		const uint8_t type = type_of(element);
+		const int64_t number = type == RP_TYPE_I64 ? json_object_get_int64(element) : 0;
+
+		if (type == RP_TYPE_U64 || number > most || number < -most)
+			return true;
+	}
+	return false;
+}
+
 /* Return: the type that all elements can have; NONE: there is none. */
 static uint8_t element_type(struct json_object *array)
 {
@@ -198,7 +214,7 @@ static uint8_t element_type(struct json_object *array)
 		else
 			return RP_TYPE_NONE;
 	}
-	return common;
+	return common == RP_TYPE_F64 && has_large_integer(array) ? RP_TYPE_NONE : common;
 }
 
 /* Put the elements of an array of structs. Return: whether they have the same members. */

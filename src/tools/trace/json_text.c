@@ -73,8 +73,12 @@ static bool check_number(struct text_check *check)
 	bool is_integer = true;
 
 	(void)take(check, "-");
-	if (!take(check, "0") && !take_digits(check))
+	if (take(check, "0")) {
+		if (check->at < check->end && isdigit((unsigned char)*check->at))
+			return false;
+	} else if (!take_digits(check)) {
 		return false;
+	}
 	if (take(check, ".")) {
 		is_integer = false;
 		if (!take_digits(check))
@@ -92,6 +96,18 @@ static bool check_number(struct text_check *check)
 	return true;
 }
 
+/* A name of a member ends at a NUL in json-c. Its escape becomes that of U+FFFD. */
+static void replace_nuls(char *string, size_t bytes)
+{
+	for (size_t i = 0; i + 6 <= bytes; i++) {
+		if (string[i] != '\\')
+			continue;
+		if (memcmp(string + i, "\\u0000", 6) == 0)
+			memcpy(string + i, "\\ufffd", 6);
+		i++;	/* the escaped character */
+	}
+}
+
 /* json-c checks the escapes and the UTF-8. */
 static bool check_string(struct text_check *check)
 {
@@ -106,6 +122,9 @@ static bool check_string(struct text_check *check)
 	if (check->at < check->end)
 		check->at++;
 	rp_outbuf_put(&check->out, begin, (size_t)(check->at - begin));
+	if (!check->out.failed)
+		replace_nuls((char *)check->out.bytes + check->out.size - (check->at - begin),
+			     (size_t)(check->at - begin));
 	return true;
 }
 
