@@ -244,12 +244,13 @@ struct rp_host {
 	/*
 	 * Memory of traces: the buffers and tables of sessions that write a trace, such as encoded
 	 * blocks, stacks and names. The rings of a session are mapped instead, and strings that the
-	 * caller frees are from malloc(3). Both or neither are set. `allocate` returns
-	 * memory aligned for any type, or NULL, which makes the operation fail with -ENOMEM. They
-	 * may run in any thread and in any state of the process after the registration, not in
-	 * signal handlers. They must not call this library or the loader, because a mutex that
-	 * constructors of libraries take may be held. Memory that `allocate` returned is passed to the `release` of the same
-	 * table, also after rp_host_unregister(). Default: malloc(3) and free(3).
+	 * caller frees are from malloc(3). Both or neither are set. `allocate` returns memory
+	 * aligned for any type, or NULL, which makes the operation fail with -ENOMEM. They may run
+	 * in any thread and in any state of the process after the registration, not in signal
+	 * handlers. They must not call this library or the loader, because a mutex that
+	 * constructors of libraries take may be held. Memory that `allocate` returned is passed to
+	 * the `release` of the same table, also after rp_host_unregister(). Default: malloc(3) and
+	 * free(3).
 	 */
 	void *(*allocate)(size_t bytes, void *data);
 	void (*release)(void *memory, void *data);
