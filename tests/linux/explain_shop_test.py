@@ -15,8 +15,8 @@ import subprocess
 import unittest
 
 import record_case
-from record_case import (PATIENCE, SHOP, TOOL, WITHOUT_LEAKS, Case, drive, explain_all,
-                         in_one_of_three, record_shop, without_losses)
+from record_case import (PATIENCE, SHOP, TOOL, WITHOUT_LEAKS, Case, disk_of, drive,
+                         explain_all, in_one_of_three, record_shop, without_losses)
 
 REQUESTS = int(os.environ.get("REQUESTS", "20"))	# of each cause
 WRONG_MAX = max(1, REQUESTS // 20)	# 5 % of each cause
@@ -55,17 +55,6 @@ def lower_bound(right, count, z=1.96):
     return (middle - spread) / (1 + z * z / count)
 
 
-def disk_of(path):
-    """Return the numbers of the disk that has a file, as control groups name it; or None."""
-    device = os.stat(path).st_dev
-    folder = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
-    if os.path.exists(os.path.join(folder, "partition")):
-        folder = os.path.join(os.path.realpath(folder), "..")
-    with contextlib.suppress(OSError), open(os.path.join(folder, "dev"), encoding="ascii") as file:
-        return file.read().strip()
-    return None
-
-
 def write_text(path, text):
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
@@ -95,6 +84,11 @@ def throttled(disk, rate):
 class Causes(Case):
     causes = sorted(PARTS)
     kind = ""
+
+    def setUp(self):
+        super().setUp()
+        if not disk_of(os.path.dirname(self.trace)):
+            self.causes = [cause for cause in self.causes if cause != "disk"]
 
     def slow_down(self, _):
         """Slow the shop down by a cause outside of it."""
@@ -180,7 +174,7 @@ class ThrottledDisk(Causes):
         super().setUp()
         disk = disk_of(os.path.dirname(self.trace))
         if not disk:
-            self.skipTest("the folder for temporary files is on no disk")
+            self.skipTest("no folder for temporary files is on a disk")
         groups = contextlib.ExitStack()
         self.addCleanup(groups.close)
         self.move = groups.enter_context(throttled(disk, 200_000_000))

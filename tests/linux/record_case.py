@@ -155,6 +155,23 @@ def explain_all(path):
     return json.loads(done.stdout)
 
 
+def disk_of(path):
+    """Return the numbers of the disk that has a file, as control groups name it; or None."""
+    device = os.stat(path).st_dev
+    folder = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
+    if os.path.exists(os.path.join(folder, "partition")):
+        folder = os.path.join(os.path.realpath(folder), "..")
+    with contextlib.suppress(OSError), open(os.path.join(folder, "dev"), encoding="ascii") as file:
+        return file.read().strip()
+    return None
+
+
+def scratch_folder():
+    """Return the folder for temporary files, or another one if that is on no disk."""
+    usual = tempfile.gettempdir()
+    return next((folder for folder in (usual, "/var/tmp", os.getcwd()) if disk_of(folder)), usual)
+
+
 class Case(unittest.TestCase):
     prefix = ()  # of the recorder's command
 
@@ -163,7 +180,7 @@ class Case(unittest.TestCase):
             os.unlink(self.trace)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir=scratch_folder())
         self.addCleanup(folder.cleanup)
         self.trace = os.path.join(folder.name, "t.nettrace")
 

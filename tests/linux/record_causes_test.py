@@ -122,6 +122,8 @@ class Records(Case):
 
     @in_one_of_three
     def test_a_call_that_may_wait_for_a_disk_has_the_name_of_its_file(self):
+        if not record_case.disk_of(os.path.dirname(self.trace)):
+            self.skipTest("no folder for temporary files is on a disk")
         out, rows = self.record_python("syscalls", CALLS, os.path.dirname(self.trace))
         calls = [row["fields"] for row in rows if row["event"] == "Syscall"]
         self.assertEqual({call["name"] for call in calls if call["file"] == "orders.db"} -

@@ -73,7 +73,8 @@ static inline GLogField rp_glib_cut_(GLogField text)
 	if (text.length <= (gssize)RP_LOG_TEXT_MAX)
 		return text;
 	text.length = (gssize)RP_LOG_TEXT_MAX;
-	while (text.length > 0 && (bytes[text.length] & 0xc0) == 0x80)
+	/* A character has at most three further bytes, and other texts are not UTF-8. */
+	while (text.length > (gssize)RP_LOG_TEXT_MAX - 3 && (bytes[text.length] & 0xc0) == 0x80)
 		text.length--;
 	return text;
 }

@@ -102,7 +102,9 @@ private:
 
 		if (text.size() <= text_max)
 			return text;
-		while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
+		/* A character has at most three further bytes, and other texts are not UTF-8. */
+		while (size > text_max - 3 &&
+		       (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
 			size--;
 		return text.substr(0, size);
 	}

@@ -34,7 +34,7 @@ enum rp_tls_kind {
 struct rp_tls_variable {
 	enum rp_tls_kind kind;
 	uint64_t slot;			/* an address of the file */
-	int64_t offset;			/* FIXED; else to be added to what the slot says */
+	int64_t offset;			/* FIXED only */
 };
 
 /* The program headers of an open file. */
