@@ -249,7 +249,7 @@ void exact_settle(uint64_t written)
 	bench_settle(sessions[0], written);
 }
 
-/* Makes one pass of the drain thread over `count` events, into a file; calls `watch` around it. */
+/* Lets the drain thread write `count` events to a file; calls `watch` before and after. */
 void exact_pass(const char *path, unsigned int count, void (*watch)(void))
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;

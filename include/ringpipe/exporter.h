@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exporters pass events to other tracers of Linux, with names and typed fields, without a session.
+ * Exporters pass events with their names and typed fields to other tracers, such as LTTng. They
+ * need no session of this library.
  */
 #ifndef RINGPIPE_EXPORTER_H
 #define RINGPIPE_EXPORTER_H

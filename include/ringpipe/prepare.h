@@ -55,13 +55,14 @@ struct rp_prepare_options {
 RP_PUBLIC int rp_prepare(const struct rp_prepare_options *options);
 
 /*
- * Name the failed system call. This system call made the calling thread's last rp_session_start(),
- * rp_session_snapshot(), rp_listener_start(), rp_triggers_start() or rp_prepare() fail. If that
- * function returned -EPERM or -ENOSYS, a filter refuses the system call.
+ * Name the system call whose failure made a function of the library fail. That function is the
+ * last one of rp_session_start(), rp_session_snapshot(), rp_listener_start(), rp_triggers_start()
+ * and rp_prepare() that the calling thread called. If it returned -EPERM or -ENOSYS, a seccomp
+ * filter usually refuses the system call.
  *
  * Context: any thread, not a signal handler.
  * Return: the name of the system call's function in libc, which the caller must not free; NULL if
- * the function succeeded, or failed for another reason.
+ * that function of the library succeeded, or failed for another reason.
  */
 RP_PUBLIC const char *rp_error_call(void);
 

@@ -42,11 +42,11 @@ struct rp_provider_state {
  * Callback of a provider. It may write events and start and stop sessions. It must not call
  * dlopen(3) or dlclose(3).
  *
- * Context: a thread that starts or stops a session, not always this one; the thread that creates
- * the provider or sets its callback while a session wants the provider; the drain thread, if a
- * session ends by itself; a separate thread with all signals masked, for sessions of diagnostics
- * clients and for exporters. No lock of ringpipe is held. The calls for one provider never overlap
- * and are in order.
+ * Context: a thread that starts or stops a session, which may be another session than the one that
+ * changed; the thread that creates the provider or sets its callback while a session wants the
+ * provider; the drain thread, if a session ends by itself; a separate thread with all signals
+ * masked, for sessions of diagnostics clients and for exporters. No lock of ringpipe is held. The
+ * calls for one provider never overlap, and have the order of the changes.
  */
 typedef void (*rp_provider_callback)(struct rp_provider *provider,
 				     const struct rp_provider_state *state, void *data);

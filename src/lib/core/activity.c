@@ -256,8 +256,9 @@ static bool is_span(const struct rp_activity *activity)
 }
 
 /*
- * Fill a record. Usually the thread's pointer leads to another one, but a signal handler may have
- * left it at this record of an earlier span.
+ * Fill a record that profilers read through the thread's pointer. Usually the pointer has the
+ * address of another record, but a signal handler may have left it at this record, which an earlier
+ * span used. The record is therefore invalid while it changes.
  */
 static void fill_context(struct rp_activity_block *block, uint32_t slot,
 			 const struct rp_activity *activity, bool is_none)

@@ -85,7 +85,10 @@ uint64_t rp_session_lost(const struct rp_session *session)
 	return sum;
 }
 
-/* Call it after the bits are off and every writer has left. The counts are then final. */
+/*
+ * The session's enable bits must be off, and no writer may be in a write for the session. The
+ * function makes the counts final.
+ */
 void rp_session_close_stats(struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];

@@ -66,16 +66,17 @@ unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *w
 		       uint64_t *ret_frames, unsigned int max);
 
 /*
- * Get the return addresses above `frame`, innermost first, where `frame` is the frame pointer of a
- * function that is running on this stack. Works only on x86-64. The function makes no system call
- * and reads only the thread's own stack. If a rule is not in the cache, the function requests it
- * and follows frame pointers instead; rp_unwind_cache_fill() later adds the requested rules. If
- * rules were missing and the stack stops before the outermost function with fewer than `max`
- * frames, it ends with RP_FRAME_CUT. The returned count includes that marker frame.
+ * Walk the calling thread's stack from here outwards, and get the return addresses of the callers
+ * of one of its functions, innermost first. Works only on x86-64. The function makes no system call
+ * and reads only the thread's own stack. If an unwind rule is not in the cache, the function
+ * requests it and follows frame pointers instead; rp_unwind_cache_fill() later adds the requested
+ * rules. If rules were missing, and the walk ends before the outermost function with fewer than
+ * `max` addresses, the last element is RP_FRAME_CUT.
+ * @frame: the frame pointer of that function.
  *
  * Context: any, signal handlers included; does not wait.
- * Return: the number of addresses; 0: the walk does not reach `frame`; -EAGAIN: rules for the
- * library's own frames are not in the cache yet.
+ * Return: the number of elements; 0: the walk does not reach `frame`; -EAGAIN: rules for the
+ * library's own functions, which lie between here and `frame`, are not in the cache yet.
  */
 int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max);
 

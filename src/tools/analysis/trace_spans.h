@@ -70,7 +70,7 @@ struct rp_trace_spans {
 	struct rp_open_span *oldest, *newest;
 };
 
-/* A span that never stops takes memory to the end of the trace, so their number is limited. */
+/* The maximum number of open spans, because each uses memory until it stops. */
 #define RP_SPANS_OPEN_MAX 1000000u
 
 /*

@@ -204,7 +204,7 @@ static int end_path(struct rp_bpf_path *path, const struct rp_field *field)
 	}
 }
 
-/* Return: the part of `name` that names a member of the struct; NULL if it names another field. */
+/* `name` is `FIELD.MEMBER`. Return: MEMBER; NULL if FIELD is not this field, or is no struct. */
 static const char *name_inside(const struct rp_field *field, const char *name)
 {
 	size_t length = strlen(field->name);

@@ -23,7 +23,10 @@ struct rp_dump_output {
  */
 int rp_dump_output_open(struct rp_dump_output *output, const char *path);
 
-/* Give the file its name, and replace an older file. Return: 0; -errno of link(2) and rename(2). */
+/*
+ * Give the finished file, which has no name so far, the path of rp_dump_output_open(). A file with
+ * this path is replaced. Return: 0; -errno of link(2) or rename(2).
+ */
 int rp_dump_output_publish(struct rp_dump_output *output);
 
 /* Close the file; a file that was not published disappears. */

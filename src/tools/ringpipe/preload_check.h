@@ -12,7 +12,7 @@ int rp_preload_check(const char *path);
 
 /*
  * Find a program as execvp(3) does: in PATH, unless the name has a slash.
- * Return: the path, for free(); NULL with errno set.
+ * Return: the path, which the caller frees; NULL with errno set.
  */
 char *rp_preload_find(const char *name);
 

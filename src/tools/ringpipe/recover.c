@@ -157,10 +157,7 @@ static int list(const char *path, enum rp_format format)
 	return printed == RP_EXIT_OK ? status : printed;
 }
 
-/*
- * Opens the session's output if it still exists, else returns -1. Never opens `file`, the new
- * trace.
- */
+/* Return: a descriptor of the file to which the session wrote; -1: there is no such file. */
 static int open_session_output(const struct rp_recover_header *head)
 {
 	int fd = open(head->output, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -16,8 +16,9 @@ enum rp_top_wish {
 struct rp_top_screen;
 
 /*
- * Take the terminal of standard input and output: it keeps its settings and what it shows until
- * rp_top_screen_close(). Messages on standard error are printed after that.
+ * Show a screen on the terminal of standard input and output. rp_top_screen_close() restores the
+ * settings of the terminal and what it showed before, and prints the messages that went to standard
+ * error meanwhile.
  * Return: 0; -ENOTTY: there is no terminal that can be used; -ENOSYS: built without ncurses;
  * -ENOMEM; -errno.
  */

@@ -262,7 +262,7 @@ int rp_merge_put_end(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	       put_own(merge, RP_MERGE_PROCESS_EXIT, strand, NULL, 0);
 }
 
-/* Put an event about a source, whose payload ends here, on a thread of the merged trace's own. */
+/* Put an event about a source. Its thread has the id of the command's process. */
 static int put_about_source(struct rp_trace_merge *merge, enum rp_merge_event kind,
 			    struct rp_outbuf *payload)
 {
