@@ -33,10 +33,12 @@ installed()
 
 nothing_else_is_installed()
 {
-	local library='lib.*/libringpipe(-(symbols|lttng)\.so|\.a|(-inbox)?\.so\.[0-9.]+)'
+	local library='lib.*/libringpipe(-(symbols|lttng)\.so|(-host-test)?\.a)'
+	library+='|lib.*/libringpipe(-inbox)?\.so\.[0-9.]+'
+	library+='|lib.*/lua/5\.4/ringpipe\.so'
 	library+='|lib.*/pkgconfig/ringpipe(-inbox)?\.pc'
 	library+='|lib.*/cmake/ringpipe/ringpipe(Config|ConfigVersion|Generate)\.cmake'
-	local rest='bin/ringpipe|include/ringpipe/.*\.h(pp)?|man/man[137]/[A-Za-z_]+\.[137]'
+	local rest='bin/ringpipe|include/ringpipe/.*\.h(pp)?|man/man[137]/[A-Za-z_-]+\.[137]'
 	rest+='|libexec/ringpipe-(dump|bpf|gen|kernel|record|symbolize)'
 	local completions='bash-completion/completions/ringpipe|zsh/site-functions/_ringpipe'
 	completions+='|fish/vendor_completions.d/ringpipe.fish'
@@ -204,7 +206,8 @@ check "library, command, pages and completion are installed" installed \
 	'bin/ringpipe' 'libexec/ringpipe-dump' 'man1/ringpipe.1' \
 	'man3/RP_EVENT.3' 'man3/rp_session_start.3' 'man7/libringpipe.7' \
 	'bash-completion/completions/ringpipe' 'zsh/site-functions/_ringpipe' \
-	'fish/vendor_completions.d/ringpipe.fish'
+	'fish/vendor_completions.d/ringpipe.fish' 'libringpipe-host-test.a' \
+	'man7/ringpipe-host-test.7'
 check "nothing else is installed" nothing_else_is_installed
 if [[ -n $python ]]; then
 	check "Python imports the installed module" module_is_imported
