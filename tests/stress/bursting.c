@@ -114,7 +114,7 @@ static unsigned int least_percent(const struct burst *burst, size_t megabytes)
 	const bool is_mix = burst->from == 0 && burst->to > 0;
 
 	if (megabytes == 1)
-		return is_mix ? 25 : 50;
+		return is_mix ? 25 : 40;
 	if (megabytes == 2)
 		return is_mix ? 50 : 65;
 	if (megabytes < 16)
