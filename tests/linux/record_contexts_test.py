@@ -106,9 +106,11 @@ class Contexts(Case):
     def labelled(self, trace_id):
         """Return, for samples and for waits with the id, the inclusive shares of functions."""
         where = f'trace_id == "{trace_id}"'
+        # Only the first request sleeps.
+        kinds = ("cpu", "offcpu") if REQUESTS[trace_id] == "request_one" else ("cpu",)
         return [{row["function"]: row["inclusive_share"]
                  for row in self.rows(kind, "--top", "100", "--where", where)}
-                for kind in ("cpu", "offcpu")]
+                for kind in kinds]
 
     def check_labels(self):
         for trace_id, function in REQUESTS.items():

@@ -52,8 +52,11 @@ class Samples(Case):
             found[row["process_id"]] += row["samples"]
         self.assertEqual(found, by_process)
         of_host = [row for row in rows if row["process"] == os.path.basename(HOST)]
-        self.assertEqual({(row["process_id"], row["function"]): row["samples"]
-                          for row in of_host}, expected)
+        # libc and the vDSO may have a function of the same name.
+        of_function = collections.Counter()
+        for row in of_host:
+            of_function[row["process_id"], row["function"]] += row["samples"]
+        self.assertEqual(of_function, expected)
         self.assertEqual(of_host[0]["function"], "innermost")
 
     def test_functions_before_exec_keep_their_names(self):
