@@ -26,7 +26,7 @@ class WithoutAnyFeature(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.directory)
         cls.built = os.path.join(cls.directory, "built")
         cls.configured = cls.run_build(MESON, "setup", cls.built, SOURCE, "-Dtests=disabled",
-                                       "-Dauto_features=disabled")
+                                       "-Dauto_features=disabled", "-Doptimization=0")
         cls.run_build(MESON, "compile", "-C", cls.built)
         cls.trace = os.path.join(cls.directory, "shop.nettrace")
         with open(cls.trace, "wb") as file:
