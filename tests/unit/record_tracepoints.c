@@ -28,7 +28,8 @@ static void write_format(const char *text)
 {
 	FILE *file;
 
-	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	if (unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("none", PLACE, "tmpfs", 0, NULL) != 0)
 		cr_skip("mount: %s", strerror(errno));
 	cr_assert_eq(mkdir(PLACE "/events", 0700), 0);
