@@ -177,10 +177,14 @@ PARTS = {'sites': sites, 'headers': headers, 'steps': steps, 'file': file,
          'summary': summary}
 
 
-def depends_on_chance(key, name):
+def depends_on_chance(key, name, now, before):
     """Whether the figure varies: by its id, a thread's first event in the fallback may claim a
-    buffer."""
-    return key.endswith('fallback') and name.startswith('first event of a thread: instructions')
+    buffer. By their addresses, two rules of a walk may have one place in the cache, which costs the
+    walk less than a tenth."""
+    if key.endswith('fallback') and name.startswith('first event of a thread: instructions'):
+        return True
+    return name == 'event 32 B with a stack: instructions' and None not in (now, before) and \
+        abs(now - before) < before / 10
 
 
 def compare(found, reference):
@@ -199,7 +203,7 @@ def compare(found, reference):
                 now, before = figures.get(name), known.get(name)
                 if now == before:
                     compared += 1
-                elif depends_on_chance(key, name) and name in figures:
+                elif depends_on_chance(key, name, now, before) and name in figures:
                     continue
                 elif name not in figures:
                     print(f'GONE    {key}: {name}: not found any more, reference is {before}')
