@@ -23,7 +23,7 @@ struct ringpipe_location {
 	ngx_flag_t trace_context;
 };
 
-/* Of one configuration: a static variable would still be that of a reload that failed. */
+/* The upstreams of one configuration. After a reload that failed, the former ones remain in use. */
 struct ringpipe_main {
 	struct upstream *upstreams;
 	ngx_uint_t upstream_count;

@@ -8,8 +8,8 @@
 #include "modules/lua/lua_module.h"
 
 /*
- * Find the interpreter of a state. Distributions strip its symbol, so the function compares two
- * native stacks of a C function: one that C calls, and one that Lua calls.
+ * Find the interpreter of a state. Distributions strip its symbol, so the function calls a C
+ * function from C and from Lua, and compares the two native stacks.
  * Return: 0; -ENOENT.
  */
 int rp_lua_interpreter_find(lua_State *L, struct rp_host_range *ret_range);
