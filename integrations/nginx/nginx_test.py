@@ -324,6 +324,28 @@ class NginxTest(unittest.TestCase):
                        [nginx.process])
         self.assertTrue(nginx.get("/back", {"traceparent": CALLER}))
 
+    @unittest.skipUnless(os.getuid() == 0, "recording all processes requires root")
+    def test_record_follows_the_workers_that_a_reload_starts(self):
+        nginx = self.serve()
+        trace = os.path.join(self.folder, "t.nettrace")
+        command = [RINGPIPE, "record", "-f", "-o", trace, "--providers", "nginx", "-p",
+                   str(nginx.process.pid)]
+        with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
+            [first] = worker_pids(nginx.process.pid)
+            self.wait_for_session(first, recorder)
+            nginx.get("/page.txt")
+            nginx.process.send_signal(signal.SIGHUP)
+            drive.wait_for(lambda: worker_pids(nginx.process.pid) not in ([], [first]) and
+                           nginx.has_workers(1), "a new worker", [nginx.process])
+            second = worker_pids(nginx.process.pid)[-1]
+            self.wait_for_session(second, recorder)
+            drive.wait_for(lambda: worker_pids(nginx.process.pid) == [second],
+                           "the end of the old worker", [nginx.process])
+            nginx.get("/page.txt")
+            self.assertEqual(drive.interrupt(recorder), 0)
+        starts = [event for event in self.read(trace) if event["event"] == "requestStart"]
+        self.assertEqual([start["process_id"] for start in starts], [first, second])
+
     def test_one_process_without_a_master_is_traced(self):
         nginx = self.serve(master="off")
         events = self.record(nginx, lambda: nginx.get("/page.txt"))
