@@ -121,45 +121,46 @@ static void write_stub_macros(FILE *out, const struct rp_manifest_provider *prov
 		has_fields ? "..." : "", symbol, name, has_fields ? "__VA_ARGS__" : "");
 }
 
-void rp_write_component_header(FILE *out, const struct rp_manifest *manifest, const char *source,
-			       const char *stem)
+/* Write what the header and the stub have for each provider. `table` may be NULL. */
+static void write_providers(FILE *out, const struct rp_manifest *manifest,
+			    void (*table)(FILE *out, const struct rp_manifest_provider *provider),
+			    void (*macros)(FILE *out, const struct rp_manifest_provider *provider,
+					   const struct rp_manifest_event *event))
 {
 	const struct rp_manifest_provider *provider = manifest->providers;
 
+	for (; provider; provider = provider->next) {
+		write_provider_comment(out, provider);
+		rp_write_types(out, provider);
+		if (table)
+			table(out, provider);
+		for (const struct rp_manifest_event *event = provider->events; event;
+		     event = event->next)
+			macros(out, provider, event);
+	}
+	fputs("\n#endif\n", out);
+}
+
+void rp_write_component_header(FILE *out, const struct rp_manifest *manifest, const char *source,
+			       const char *stem)
+{
 	rp_write_mark(out, "/* ", source, " */");
 	rp_write_guard(out, stem, "COMPONENT_H");
 	fputs("#include <stdbool.h>\n#include <stdint.h>\n\n"
 	      "#include <ringpipe/component.h>\n", out);
-	for (; provider; provider = provider->next) {
-		write_provider_comment(out, provider);
-		rp_write_types(out, provider);
-		write_table(out, provider);
-		for (const struct rp_manifest_event *event = provider->events; event;
-		     event = event->next)
-			write_macros(out, provider, event);
-	}
-	fputs("\n#endif\n", out);
+	write_providers(out, manifest, write_table, write_macros);
 }
 
 void rp_write_component_stub(FILE *out, const struct rp_manifest *manifest, const char *source,
 			     const char *stem)
 {
-	const struct rp_manifest_provider *provider = manifest->providers;
-
 	rp_write_mark(out, "/* ", source, " */");
 	fprintf(out, "/*\n * The header for builds without a host, in place of %s_component.h. The "
 		"macros check the\n * types of their arguments, evaluate none of them, and call "
 		"nothing. The functions have\n * no definition.\n */\n", stem);
 	rp_write_guard(out, stem, "COMPONENT_H");
 	fputs("#include <stdbool.h>\n#include <stdint.h>\n\n#include <ringpipe/types.h>\n", out);
-	for (; provider; provider = provider->next) {
-		write_provider_comment(out, provider);
-		rp_write_types(out, provider);
-		for (const struct rp_manifest_event *event = provider->events; event;
-		     event = event->next)
-			write_stub_macros(out, provider, event);
-	}
-	fputs("\n#endif\n", out);
+	write_providers(out, manifest, NULL, write_stub_macros);
 }
 
 void rp_write_component_source(FILE *out, const struct rp_manifest *manifest, const char *source,
