@@ -87,6 +87,8 @@ static int take_fields(struct rp_cursor *cursor, int depth, const struct rp_fiel
 		ret = rp_cursor_copy(cursor, &fields[i].type, 1);
 		if (ret == 0)
 			ret = rp_cursor_copy(cursor, &fields[i].element, 1);
+		if (fields[i].type > RP_TYPE_STRUCT || fields[i].element > RP_TYPE_STRUCT)
+			ret = -EBADMSG;
 		if (ret == 0)
 			ret = take_text(cursor, &fields[i].name);
 		if (ret == 0)
