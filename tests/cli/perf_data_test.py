@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -34,16 +35,19 @@ class PerfData(ToolTest):
         return path
 
     def script(self, path, fields, *options):
-        done = subprocess.run(["perf", "script", "-i", path, "-F", fields, "-G", *options],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True,
+        done = subprocess.run(["perf", "script", "-i", path, "-F", fields, *options],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False,
                               stderr=subprocess.DEVNULL, timeout=PATIENCE,
                               env=dict(self.environment, HOME=self.directory))
+        if done.returncode == -signal.SIGABRT:
+            self.skipTest("perf script aborts here")
+        self.assertEqual(done.returncode, 0)
         return done.stdout.decode().splitlines()
 
     def check_samples(self, path):
         """The samples of each file and of each thread are those of `perf script`."""
         files, threads = collections.Counter(), collections.Counter()
-        for line in self.script(path, "pid,tid,ip,dso"):
+        for line in self.script(path, "pid,tid,ip,dso", "-G"):
             pid, tid, file = re.fullmatch(r"\s*(\d+)/(\d+)\s+[0-9a-f]+ \((.*)\)", line).groups()
             kernel = file.startswith("[kernel") or file.endswith(".ko")
             files["vmlinux" if kernel else file] += 1
@@ -73,7 +77,7 @@ class PerfData(ToolTest):
     def test_switches_are_waits(self):
         path = self.record("--switch-events")
         out, waits = {}, []
-        for line in self.script(path, "tid,time,event", "--show-switch-events", "--ns"):
+        for line in self.script(path, "tid,time,event", "-G", "--show-switch-events", "--ns"):
             found = re.match(r"\s*(\d+)\s+(\d+)\.(\d{9}):.*PERF_RECORD_SWITCH\S*\s+(IN|OUT)", line)
             if not found:
                 continue
@@ -97,14 +101,11 @@ class PerfData(ToolTest):
 
     def script_stacks(self, path):
         """Return (event, tid, ns, addresses, text) of samples and switches, in order."""
-        done = subprocess.run(["perf", "script", "-i", path, "-F", "tid,time,event,ip,sym,trace",
-                               "--show-switch-events", "--ns"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True,
-                              stderr=subprocess.DEVNULL, timeout=PATIENCE,
-                              env=dict(self.environment, HOME=self.directory))
         rows = []
-        for line in done.stdout.decode().splitlines():
-            found = re.match(r"\s*(\d+)\s+(\d+)\.(\d{9}):\s+(\S+)(.*)", line)
+        for line in self.script(path, "tid,time,event,ip,sym,trace", "--show-switch-events",
+                                "--ns"):
+            # The kernel gives a thread that has left the id -1, while it still runs.
+            found = re.match(r"\s*(-?\d+)\s+(\d+)\.(\d{9}):\s+(\S+)(.*)", line)
             if found:
                 tid, ns = int(found[1]), int(found[2]) * 10**9 + int(found[3])
                 rows.append((found[4].rstrip(":"), tid, ns, [], found[5].strip()))
@@ -145,7 +146,7 @@ class PerfData(ToolTest):
         for event, tid, ns, _, text in self.script_stacks(path):
             if event == "sched:sched_switch":
                 following = int(re.search(r"next_pid=(\d+)", text)[1])
-                if tid:
+                if tid > 0:
                     out[tid] = ns
                     woken.pop(tid, None)
                 if following and following in out:
@@ -216,11 +217,8 @@ class PerfData(ToolTest):
         path = self.record("-g")
         rows = json.loads(self.run_tool("report", path, "cpu", "--format=json",
                                         "--top=100000")[0])
-        done = subprocess.run(["perf", "script", "-i", path, "-F", "ip"], check=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, timeout=PATIENCE,
-                              env=dict(self.environment, HOME=self.directory))
-        samples = [each for each in done.stdout.decode().split("\n\n") if each.strip()]
+        samples = [each for each in "\n".join(self.script(path, "ip")).split("\n\n")
+                   if each.strip()]
         self.assertEqual(sum(row["exclusive_samples"] for row in rows), len(samples))
 
     def test_another_byte_order_and_other_files_are_refused(self):
