@@ -135,6 +135,23 @@ class Recover(ToolTest):
         self.assertNotIn("Test-Dynamic/undefined", kinds)
         self.assertTrue(out.startswith(f"r.nettrace: {EVENTS + 7} events, "), out)
 
+    def test_a_damaged_definition_spoils_no_other(self):
+        self.record()
+        self.environment["RINGPIPE_CONFIG"] = "*"
+        kept = self.leave("define")
+        path = os.path.join(kept, "events")
+        data = bytearray(self.read(path))
+        name = b"Test-Dynamic\0defined\0"
+        data[data.index(name) + len(name) + 2] = 200  # the type of its first field
+        with open(path, "r+b") as file:
+            file.write(data)
+        out, err = self.run_tool("recover", kept, "-o", "r.nettrace")
+        kinds = self.strict("r.nettrace", "--recovered")["kinds"]
+        self.assertEqual(kinds["Test-Host/mark"], EVENTS)
+        self.assertNotIn("Test-Dynamic/defined", kinds)
+        self.assertTrue(out.startswith(f"r.nettrace: {EVENTS} events, "), out)
+        self.assertIn("14 events are left out", err)  # and those without a definition
+
     def check_traced(self):
         self.run_tool("recover", self.leave("traced"), "-o", "r.nettrace")
         out, _ = self.run_tool("report", "r.nettrace", "events", "--format=json")

@@ -137,10 +137,12 @@ int rp_definition_take(struct rp_cursor *cursor, uint32_t *ret_index,
 	ret = take_header(&content, &index, &definition);
 	if (ret == 0)
 		ret = take_fields(&content, 0, &definition.fields, &count);
+	if (ret != 0 && ret != -EBADMSG)
+		return ret;
+	cursor->at = content.end;
 	if (ret != 0)
 		return ret;
 	definition.field_count = count;
-	cursor->at = rest.at + bytes;
 	*ret_index = index;
 	*ret_definition = definition;
 	return 0;

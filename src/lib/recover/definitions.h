@@ -17,8 +17,8 @@ void rp_definition_put(struct rp_outbuf *out, uint32_t index,
 /*
  * Take the next definition from untrusted bytes. Its texts point into them. rp_definition_fini()
  * frees its fields.
- * Return: 0; -ENODATA: the definition is incomplete because its writer was killed, or the bytes
- * have ended; -EBADMSG: the definition is invalid; -ENOMEM. `cursor` advances only after 0.
+ * Return: 0; -EBADMSG: the definition is invalid; -ENODATA: the definition is incomplete because
+ * its writer was killed, or the bytes have ended; -ENOMEM. `cursor` advances after 0 and -EBADMSG.
  */
 int rp_definition_take(struct rp_cursor *cursor, uint32_t *ret_index,
 		       struct rp_definition *ret_definition);

@@ -81,6 +81,7 @@ static int find_record(struct rebuild *rebuild, const struct rp_recovery_file *s
 	       rebuild->record->lost_reported > LOST_MAX ? -EBADMSG : 0;
 }
 
+/* Events whose definitions are invalid count as unknown. */
 static int read_definitions(struct rebuild *rebuild, const struct rp_recovery_file *events)
 {
 	struct rp_cursor cursor = { events->bytes, events->bytes + events->size };
@@ -88,14 +89,20 @@ static int read_definitions(struct rebuild *rebuild, const struct rp_recovery_fi
 	uint32_t index;
 	int ret;
 
-	while ((ret = rp_definition_take(&cursor, &index, &definition)) == 0) {
+	while ((ret = rp_definition_take(&cursor, &index, &definition)) == 0 || ret == -EBADMSG) {
 		struct rebuilt_definition *grown = rebuild->known;
 
-		if (index < INDEX_MAX && index >= rebuild->known_count)
-			grown = rp_memory_grow(grown, &rebuild->known_count, index, sizeof(*grown));
-		if (index >= INDEX_MAX || !grown) {
+		if (ret != 0)
+			continue;
+		if (index >= INDEX_MAX) {
 			rp_definition_fini(&definition);
-			return grown ? -EBADMSG : -ENOMEM;
+			continue;
+		}
+		if (index >= rebuild->known_count)
+			grown = rp_memory_grow(grown, &rebuild->known_count, index, sizeof(*grown));
+		if (!grown) {
+			rp_definition_fini(&definition);
+			return -ENOMEM;
 		}
 		rebuild->known = grown;
 		rp_definition_fini(&grown[index].definition);

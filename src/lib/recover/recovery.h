@@ -55,7 +55,7 @@ struct rp_recovery_result {
 	uint64_t copied_bytes;		/* bytes copied from the output */
 	uint64_t before;		/* events in the copied bytes */
 	uint64_t recovered;		/* events from the rings */
-	uint64_t unknown;		/* left out because their definition is missing */
+	uint64_t unknown;		/* events without a sound definition */
 	uint64_t damaged;		/* number of inconsistent places in the rings */
 	uint64_t lost;			/* losses that the session counted */
 	uint64_t from_ns, to_ns;	/* when a flight recorder is complete; else 0 */

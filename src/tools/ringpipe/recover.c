@@ -212,8 +212,8 @@ static void emit(const struct rp_recovery_result *result, const struct rp_recove
 		rp_tool_error("%s is missing, or the session did not write it: the trace begins "
 			      "with the events in the rings", head->output);
 	if (result->unknown)
-		rp_tool_error("%s events are left out, because their definitions are missing",
-			      rp_text_count(result->unknown, number));
+		rp_tool_error("%s events are left out, because their definitions are missing "
+			      "or damaged", rp_text_count(result->unknown, number));
 	if (result->damaged)
 		rp_tool_error("%s damaged parts of the rings are left out",
 			      rp_text_count(result->damaged, number));
