@@ -45,6 +45,16 @@ def mean_and_error(values):
     return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
 
 
+def prefer(pid):
+    """Give the process enough of a processor for its shares, whatever else runs. A session is a
+    group of its own for the scheduler, if the kernel makes such groups."""
+    os.setpriority(os.PRIO_PROCESS, pid, -10)
+    path = f"/proc/{pid}/autogroup"
+    if os.path.exists(path):
+        with open(path, "w", encoding="ascii") as file:
+            file.write("-10")
+
+
 class Agreement(Case):
     def record(self, pid):
         """Run both recorders. Return the samples of each: (time in seconds, function)."""
@@ -74,9 +84,12 @@ class Agreement(Case):
 
     def test_shares_of_functions_are_those_of_perf(self):
         differences = collections.defaultdict(list)
-        with subprocess.Popen([HOT_HOST], stdout=subprocess.PIPE) as host:
+        with subprocess.Popen([HOT_HOST], stdout=subprocess.PIPE,
+                              start_new_session=True) as host:
             self.addCleanup(host.kill)
             host.stdout.readline()
+            if os.geteuid() == 0:
+                prefer(host.pid)
             for run in range(RUNS):
                 with self.subTest(run=run):
                     mine, theirs = map(shares, self.record(host.pid))

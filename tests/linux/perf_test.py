@@ -30,11 +30,14 @@ class WithHost(unittest.TestCase):
         command = ["perf", "--buildid-dir", os.path.join(self.folder, files), *arguments]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=PATIENCE_S, check=False)
-        # perf 6.1 may abort by an assertion of its own, or by the checks of libc.
-        if done.returncode == -signal.SIGABRT:
-            self.skipTest(f"perf {arguments[0]} was killed by signal {signal.SIGABRT:d}")
+        self.skip_if_aborted(done.returncode)
         self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
+
+    def skip_if_aborted(self, status):
+        """perf 6.1 may abort by an assertion of its own, or by the checks of libc."""
+        if status == -signal.SIGABRT:
+            self.skipTest(f"perf was killed by signal {signal.SIGABRT:d}")
 
     @staticmethod
     def enable_in_kernel(line):
@@ -63,7 +66,8 @@ class WithHost(unittest.TestCase):
         try:
             fire(host)
         finally:
-            host.close()
+            status = host.close()
+        self.skip_if_aborted(status)
         shown = self.perf("script", "-i", data, "-F", "event,trace")
         return [line.split(") ", 1)[-1] for line in shown.splitlines() if name in line]
 
@@ -117,7 +121,7 @@ class Perf(WithHost):
         name, data = self.define("bare"), os.path.join(self.folder, "data")
         host = Host("perf", "record", "-q", *options, "-o", data, "-e", name, "--", HOST)
         host.fire("bare")
-        host.close()
+        self.skip_if_aborted(host.close())
         shown = self.perf("script", "-i", data, "--no-inline", "-F", "ip,sym")
         return re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
 

@@ -101,7 +101,7 @@ class Host:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(PATIENCE_S)
+        return self.process.wait(PATIENCE_S)
 
 
 class Tracer:
