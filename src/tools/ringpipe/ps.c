@@ -16,6 +16,7 @@
 #include "tools/cli/signals.h"
 #include "tools/client/target.h"
 #include "tools/cli/tool.h"
+#include "tools/ringpipe/ps.h"
 
 #define DEADLINE_MS 500
 
@@ -204,10 +205,24 @@ static int print(const struct survey *survey, enum rp_format format)
 	return status;
 }
 
+int rp_ps_print(const struct rp_target_list *list, enum rp_format format)
+{
+	struct survey survey;
+	int status;
+
+	if (survey_init(&survey, list)) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	ask_all(&survey);
+	status = print(&survey, format);
+	survey_fini(&survey);
+	return status;
+}
+
 int rp_command_ps(const struct rp_tool_options *options)
 {
 	struct rp_target_list list;
-	struct survey survey;
 	int ret = rp_target_list_scan(&list), status;
 
 	if (ret) {
@@ -215,14 +230,7 @@ int rp_command_ps(const struct rp_tool_options *options)
 			      strerror(-ret));
 		return RP_EXIT_FAILURE;
 	}
-	if (survey_init(&survey, &list)) {
-		rp_tool_error("out of memory");
-		rp_target_list_fini(&list);
-		return RP_EXIT_FAILURE;
-	}
-	ask_all(&survey);
-	status = print(&survey, options->format);
-	survey_fini(&survey);
+	status = rp_ps_print(&list, options->format);
 	rp_target_list_fini(&list);
 	return status;
 }
