@@ -482,11 +482,12 @@ RULES = (
     (r".*(\bPID|-n shop)\b", looked_at),
     (r"", plain),
 )
-# Commands that build run in a copy of the tree; some are replaced by shorter ones.
+# Commands that build run in a copy of the tree, some of them in a shorter form, not optimized.
+FAST = "CFLAGS=-O0 CXXFLAGS=-O0 "
 BUILDING = (
-    (r"\./scripts/bench$", "./scripts/bench disabled"),  # the other suites need an idle machine
-    # The other part would open sessions in the programs of other tests.
-    (r"\./scripts/demo$", "./scripts/demo shop && test -s build/demo/shop.nettrace"),
+    (r"\./scripts/bench$", FAST + "./scripts/bench disabled"),  # others need an idle machine
+    # Its other part would open sessions in other tests' programs.
+    (r"\./scripts/demo$", FAST + "./scripts/demo shop && test -s build/demo/shop.nettrace"),
     (r"(meson .*|\./scripts/setup build)", r"\1"),
 )
 
@@ -584,12 +585,8 @@ def long(tap, reader, pages):
 
 
 def main():
-    arguments = sys.argv[1:]
-    act = quick
-    if arguments[:1] == ["--long"]:
-        act = long
-        del arguments[0]
-    source, build, meson = arguments
+    act = long if sys.argv[1] == "--long" else quick
+    source, build, meson = sys.argv[-3:]
     tap = Tap()
     with tempfile.TemporaryDirectory(prefix="ringpipe-docs-") as work:
         act(tap, Reader(build, meson, work), pages_of(source))
