@@ -18,7 +18,7 @@ COUNTERS = {
     'shop_orders_orders_total{outcome="placed"}': "order_placed",
     'shop_orders_orders_total{outcome="rejected"}': "order_rejected",
 }
-DEADLINE_S = 60
+DEADLINE_S = 120
 
 
 class Failure(Exception):

@@ -15,7 +15,7 @@ from server import Server, socket_path
 TOOL = os.environ.get("RINGPIPE", "ringpipe")
 STRICT = os.environ.get("STRICT", "strict")
 VERSION = os.environ.get("TEST_NETTRACE_VERSION", "4")  # of the traces that sessions write
-PATIENCE = 60  # seconds until a thing that must happen is given up
+PATIENCE = 120  # seconds until a thing that must happen is given up
 
 
 class ToolTest(unittest.TestCase):

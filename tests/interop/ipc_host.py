@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from port import socket_path, start_ticks
 
 MAGIC = b"DOTNET_IPC_V1\0"
-PATIENCE = 60  # seconds until a thing that should have happened counts as not happening
+PATIENCE = 120  # seconds until a thing that should have happened counts as not happening
 OK = 0
 FAIL = 0x80004005
 INVALID_ARGUMENT = 0x80070057

@@ -26,7 +26,7 @@ HOST = os.environ["KERNEL_HOST"]
 SHIM = os.environ["SHIM"]
 SANITIZED = os.environ["SANITIZERS"] != "none"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
-PATIENCE = 60
+PATIENCE = 120
 KERNEL = "Ringpipe-Kernel"
 CAP_SETGID, CAP_SETUID, CAP_PERFMON, CAP_BPF = 6, 7, 38, 39
 

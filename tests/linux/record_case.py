@@ -27,7 +27,7 @@ WITHOUT_LEAKS = {**os.environ,
 RATE = 99
 OWN_EVENTS = ("Loss", "Machine", "ClockReading", "Suspend", "Groups")	# of the recorder itself
 KERNEL_START = 0xffff800000000000
-PATIENCE = 60
+PATIENCE = 120
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 

@@ -21,7 +21,7 @@ import unittest
 
 HOST = None
 LIBRARY = None
-PATIENCE = 60
+PATIENCE = 120
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 NAMES = ("[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]", "/memfd:OTEL_CTX")

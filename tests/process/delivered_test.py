@@ -16,7 +16,7 @@ import unittest
 from whole_events import whole_events
 
 PROGRAM = None
-PATIENCE_S = 60
+PATIENCE_S = 120
 PROVIDER = "Test-Delivered"
 
 

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from port import socket_path
 
 LIBRARY = RINGPIPE = HOST = None
-PATIENCE = 60
+PATIENCE = 120
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"
 # The library is preloaded, so Python 3.12 warns about fork(2) in a process with threads.

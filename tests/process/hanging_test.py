@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 def main(host, library, module, strict):

@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from port import socket_path
 
 HOST = STATIC = RINGPIPE = MODULE = KERNEL = None
-PATIENCE = 60
+PATIENCE = 120
 OWNER, OTHER_PROCESS = 65534, 1	# users that exist on every system and run nothing
 IS_ROOT = os.geteuid() == 0
 SANITIZED = bool(os.environ.get("SANITIZERS", "").replace("none", ""))
