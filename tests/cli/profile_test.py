@@ -15,7 +15,8 @@ from nettrace import EXISTING_PROCESS, FUNCTION, MAPPING, PROCESS_EXIT
 from tool import ToolTest
 
 KERNEL = 0xffffffff81000000
-SYSTEM, SAMPLE, SWITCH, WAIT, FUTEX = 1, 11, 12, 13, 14  # metadata ids; SYSTEM: the first of six
+# Metadata ids; SYSTEM: the first of six
+SYSTEM, SAMPLE, SWITCH, WAIT, FUTEX, THREAD_SAMPLE = 1, 11, 12, 13, 14, 15
 WAIT_FIELDS = [("duration_ns", nettrace6.U64), ("runnable_ns", nettrace6.U64),
                ("state", nettrace6.U32), ("waker_process", nettrace6.U32),
                ("waker_thread", nettrace6.U64)]
@@ -35,6 +36,7 @@ class Machine:
         self.trace.define(SWITCH, "Universal.Events", "cswitch", 2)
         self.trace.define(WAIT, "Ringpipe-Machine", "Wait", 1, WAIT_FIELDS)
         self.trace.define(FUTEX, "Ringpipe-Machine", "FutexWait", 4, FUTEX_FIELDS)
+        self.trace.define(THREAD_SAMPLE, "Microsoft-DotNETCore-SampleProfiler", "", 0)
         self.threads, self.stacks, self.rows = {}, {}, []
         self.new_threads, self.new_stacks = [], []
         self.number = 0
@@ -71,6 +73,10 @@ class Machine:
     def sample(self, process, thread, stack):
         return self.event(SAMPLE, process, thread, nettrace.uleb(1000000), stack)
 
+    def thread_sample(self, process, thread, stack, is_running=True):
+        return self.event(THREAD_SAMPLE, process, thread,
+                          struct.pack("<i", 2 if is_running else 1), stack)
+
     def wait(self, process, thread, ns, stack, waker=(0, 0), state=1, runnable=0):
         self.event(SWITCH, process, thread, nettrace.uleb(ns), stack)
         return self.event(WAIT, process, thread,
@@ -103,6 +109,16 @@ def program(process=7, names="abcdef", file="/bin/shop"):
 def stack_of(names, all_names="abcdef"):
     """Innermost first, each in the middle of its function."""
     return [0x1000 * (all_names.index(name) + 1) + 0x10 for name in names]
+
+
+def runtime(name="[lua]"):
+    """A machine with `program`, whose function `a` interprets `script` at 0x200010."""
+    machine = program()
+    machine.map(7, 900, 0x200000, 0x210000, name)
+    return machine.function(7, 900, 0x200000, 0x200fff, "script")
+
+
+SCRIPT = 0x200010
 
 
 class Profile(ToolTest):
@@ -364,6 +380,64 @@ class Samples(Profile):
             _, err = process.communicate()
             self.assertIn(process.returncode, (0, 1))
             self.assertNotRegex(err, b"Sanitizer|runtime error")
+
+
+class RuntimeStacks(Profile):
+    """Samples of the machine get the stacks that the process took of a runtime's functions."""
+
+    def exclusive(self, machine):
+        rows = self.report(machine.end(), "cpu")[0]
+        return {row["function"]: row["exclusive_samples"] for row in rows
+                if row["exclusive_samples"]}
+
+    def test_a_sample_has_the_latest_stack_of_its_thread(self):
+        machine = runtime().thread_sample(7, 7, [SCRIPT] + stack_of("b"))
+        machine.sample(7, 7, stack_of("ab")).sample(7, 7, stack_of("cb"))
+        machine.sample(7, 8, stack_of("ab"))
+        machine.thread_sample(7, 7, [SCRIPT] + stack_of("f")).sample(7, 7, stack_of("ab"))
+        rows = self.functions(machine.end())
+        self.assertEqual({name: (row["exclusive_samples"], row["inclusive_samples"])
+                          for name, row in rows.items()},
+                         {"script": (3, 3), "a": (1, 1), "b": (0, 3), "f": (0, 1)})
+
+    def test_native_stacks_of_the_process_change_nothing(self):
+        for name in ("/bin/other", "[code]", "[vdso]", "[anon:heap]"):
+            machine = runtime(name).thread_sample(7, 7, [SCRIPT] + stack_of("b"))
+            self.assertEqual(self.exclusive(machine.sample(7, 7, stack_of("ab"))), {"a": 1})
+
+    def test_a_native_stack_of_the_process_ends_the_use_of_the_earlier_one(self):
+        machine = runtime().thread_sample(7, 7, [SCRIPT]).thread_sample(7, 7, stack_of("c"))
+        self.assertEqual(self.exclusive(machine.sample(7, 7, stack_of("ab"))), {"a": 1})
+
+    def test_samples_of_sleeping_threads_change_nothing(self):
+        machine = runtime().thread_sample(7, 7, [SCRIPT], is_running=False)
+        self.assertEqual(self.exclusive(machine.sample(7, 7, stack_of("ab"))), {"a": 1})
+
+    def test_a_stack_is_used_for_a_tenth_of_a_second(self):
+        machine = runtime().thread_sample(7, 7, [SCRIPT])
+        machine.number += 99_999
+        machine.sample(7, 7, stack_of("ab"))
+        self.assertEqual(self.exclusive(machine.sample(7, 7, stack_of("ab"))),
+                         {"a": 1, "script": 1})
+
+    def test_functions_of_the_kernel_stay_above_the_call_that_entered_it(self):
+        machine = runtime().thread_sample(7, 7, stack_of("c") + [SCRIPT])
+        machine.sample(7, 7, [KERNEL, KERNEL] + stack_of("cab"))
+        machine.sample(7, 7, [KERNEL] + stack_of("ab")).sample(7, 7, [KERNEL])
+        machine.sample(7, 7, [])
+        rows = self.report(machine.end(), "cpu")[0]
+        kernel = next(row for row in rows if row["file"] == "vmlinux")
+        self.assertEqual(kernel["exclusive_samples"], 3)
+        self.assertEqual({row["function"]: row["inclusive_samples"] for row in rows
+                          if row["file"] != "vmlinux"},
+                         {"c": 2, "script": 2, "a": 1, "b": 1})
+        self.assertEqual({each["function"] for each in kernel["callers"]}, {None, "c", "a"})
+
+    def test_converted_samples_have_these_stacks(self):
+        machine = runtime().thread_sample(7, 7, [SCRIPT] + stack_of("b"))
+        path = self.write("t.nettrace", machine.sample(7, 7, stack_of("ab")).end())
+        out, _ = self.run_tool("convert", "--to", "folded", "-o", "-", path)
+        self.assertIn("b;script 1", out)
 
 
 class Waits(Profile):

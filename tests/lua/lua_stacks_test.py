@@ -129,6 +129,26 @@ class Samples(LuaTest):
         self.assertGreater(rows[line]["inclusive_samples"], 0.8 * samples)
         self.assertEqual(rows["find [C]"]["callers"][0]["function"], line)
 
+    def test_a_recording_of_the_machine_agrees_with_a_hook_that_counts_instructions(self):
+        done = subprocess.run([os.environ["RINGPIPE"], "record", "-o", self.path("lua.nettrace"),
+                               "--providers", SAMPLES, "--", os.environ["LUA"],
+                               os.path.join(FOLDER, "shares.lua"), "samples", "4000"],
+                              env=self.environment, capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        if done.returncode != 0 and "perf_event" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = self.profile()
+        shares, samples = self.shares((row["function"], row["exclusive_samples"])
+                                      for row in rows)
+        self.assertGreater(samples, 50)
+        self.check(shares, samples)
+        callers = {caller["function"] for row in rows if "main chunk" in row["function"]
+                   for caller in row["callers"]}
+        self.assertIn(None, callers)  # the interpreter is stripped
+        self.assertTrue(any(row["function"] == "lua_pcallk" for row in rows))
+        print(f"# figure: {samples} samples of the machine in Lua functions")
+
     def test_a_strained_program_ends_as_without_a_session_and_keeps_its_hook(self):
         lines, _ = self.run_lua("strain.lua", SAMPLES + ",Lua-Runtime", arguments=("1",), lost=None,
                                 RINGPIPE_STACKS="1")

@@ -10,8 +10,6 @@
 #include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
 
-/* The kernel's half of the addresses. */
-#define KERNEL_START 0xffff800000000000ull
 #define KERNEL_FILE "vmlinux"
 
 /* The value of a ThreadSample of a running thread, as the runtime of .NET defines it. */
@@ -62,6 +60,7 @@ void rp_profile_fini(struct rp_profile *profile)
 	if (!profile->shares_symbols)
 		rp_symbols_fini(&profile->symbols);
 	rp_call_tree_fini(&profile->tree);
+	rp_host_stacks_fini(&profile->host_stacks);
 	rp_processes_fini(&profile->processes);
 	free(profile->functions);
 }
@@ -102,7 +101,14 @@ enum rp_profile_event rp_profile_classify(const struct rp_reader_event *event)
 int rp_profile_process(struct rp_profile *profile, const struct rp_reader_event *event,
 		       uint64_t *ret_process)
 {
-	return rp_symbols_process_id(&profile->processes, event, ret_process);
+	int ret = rp_symbols_process_id(&profile->processes, event, ret_process);
+
+	if (ret == 0 && profile->seen[RP_PROFILE_SAMPLE] &&
+	    profile->seen[RP_PROFILE_THREAD_SAMPLE] &&
+	    rp_profile_classify(event) == RP_PROFILE_THREAD_SAMPLE && rp_profile_is_running(event))
+		ret = rp_host_stacks_keep(&profile->host_stacks, &profile->symbols, event,
+					  *ret_process, profile->pointer_bytes);
+	return ret;
 }
 
 uint64_t rp_profile_number(const struct rp_reader_event *event, const char *field)
@@ -159,13 +165,13 @@ static int find_function(struct rp_profile *profile, const struct rp_reader_even
 {
 	const uint64_t address = rp_stack_frame(event, profile->pointer_bytes, index);
 	const bool is_exact = index == 0 || address == RP_FRAME_CUT ||
-			      (address < KERNEL_START &&
+			      (address < RP_KERNEL_START &&
 			       rp_stack_frame(event, profile->pointer_bytes,
-					      index - 1) >= KERNEL_START);
+					      index - 1) >= RP_KERNEL_START);
 	struct rp_symbol symbol;
 
 	rp_symbols_find(&profile->symbols, process, event->time_ns, address - !is_exact, &symbol);
-	if (!symbol.file && address >= KERNEL_START)
+	if (!symbol.file && address >= RP_KERNEL_START)
 		symbol.file = KERNEL_FILE;
 	return intern(profile, &symbol, ret_function);
 }
@@ -177,7 +183,7 @@ static int find_function(struct rp_profile *profile, const struct rp_reader_even
 static uint32_t first_frame(const struct rp_profile *profile, const struct rp_reader_event *event)
 {
 	for (uint32_t i = 0; !profile->has_kernel && i < event->frame_count; i++) {
-		if (rp_stack_frame(event, profile->pointer_bytes, i) < KERNEL_START)
+		if (rp_stack_frame(event, profile->pointer_bytes, i) < RP_KERNEL_START)
 			return i;
 	}
 	return 0;
@@ -199,9 +205,9 @@ static uint32_t inbox_frames(const struct rp_profile *profile, uint32_t count)
 	return i;
 }
 
-int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *event,
-		   uint64_t process, const struct rp_call_weight *weight, uint32_t *ret_group,
-		   uint32_t *ret_node)
+static int add_stack(struct rp_profile *profile, const struct rp_reader_event *event,
+		     uint64_t process, const struct rp_call_weight *weight, uint32_t *ret_group,
+		     uint32_t *ret_node)
 {
 	const bool has_process = profile->by != RP_PROFILE_BY_FUNCTION;
 	const uint32_t first = first_frame(profile, event), frames = event->frame_count - first;
@@ -225,6 +231,21 @@ int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *eve
 	skipped = inbox_frames(profile, count);
 	return rp_call_tree_add(&profile->tree, *ret_group, functions + skipped, count - skipped,
 				weight, ret_node);
+}
+
+int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *event,
+		   uint64_t process, const struct rp_call_weight *weight, uint32_t *ret_group,
+		   uint32_t *ret_node)
+{
+	struct rp_reader_event sample;
+	int ret;
+
+	if (!profile->seen[RP_PROFILE_THREAD_SAMPLE] ||
+	    rp_profile_classify(event) != RP_PROFILE_SAMPLE)
+		return add_stack(profile, event, process, weight, ret_group, ret_node);
+	sample = *event;
+	ret = rp_host_stacks_give(&profile->host_stacks, &sample, profile->pointer_bytes);
+	return ret ? ret : add_stack(profile, &sample, process, weight, ret_group, ret_node);
 }
 
 int rp_profile_read(struct rp_profile *profile, struct rp_reader *reader, rp_profile_take take,

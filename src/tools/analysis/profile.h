@@ -4,8 +4,9 @@
  * twice, because a function's name may follow the stacks that need it.
  *
  * Samples are the events `cpu` of Universal.Events. A trace without them may have events
- * `ThreadSample` of the sampler in the process, of which those of running threads count. Waits are
- * the events `cswitch` of Universal.Events; ringpipe's `Wait` follows each and has the details.
+ * `ThreadSample` of the sampler in the process, of which those of running threads count. In a trace
+ * with both, the latter complete the stacks of the former; see host_stacks.h. Waits are the events
+ * `cswitch` of Universal.Events; ringpipe's `Wait` follows each and has the details.
  */
 #ifndef RP_TOOL_PROFILE_H
 #define RP_TOOL_PROFILE_H
@@ -15,6 +16,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/call_tree.h"
+#include "tools/analysis/host_stacks.h"
 #include "tools/trace/time_range.h"
 #include "tools/trace/event_expression.h"
 #include "tools/trace/trace_symbols.h"
@@ -55,6 +57,7 @@ struct rp_profile {
 	struct rp_call_tree tree;
 	uint64_t seen[RP_PROFILE_EVENT_COUNT];	/* events of the trace */
 	struct rp_processes processes;	/* of the second reading */
+	struct rp_host_stacks host_stacks;	/* likewise */
 	uint32_t pointer_bytes;
 	uint32_t *functions;		/* of the current stack */
 	size_t function_capacity;
@@ -103,7 +106,7 @@ bool rp_profile_is_running(const struct rp_reader_event *event);
 
 /*
  * Return: whether the event is a sample of a running thread that counts. Samples of the process's
- * own sampler do not count in a trace with samples of the machine.
+ * own sampler do not count in a trace with samples of the machine; they give those their stacks.
  */
 bool rp_profile_is_sample(const struct rp_profile *profile, const struct rp_reader_event *event);
 

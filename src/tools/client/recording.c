@@ -112,6 +112,15 @@ int rp_recording_check_providers(const struct rp_tool_options *options,
 	return rp_providers_check(target, provider_name, count, (void *)providers);
 }
 
+bool rp_recording_has_sampler(const struct rp_session_provider *providers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(providers[i].name, "Microsoft-DotNETCore-SampleProfiler") == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool needs_our_own(const struct rp_recording_plan *plan)
 {
 	return plan->block_ms || plan->coarse;

@@ -33,6 +33,9 @@ int rp_recording_check_providers(const struct rp_tool_options *options,
 				 const struct rp_target *target,
 				 const struct rp_session_provider *providers, size_t count);
 
+/* Whether one of the providers samples stacks, even if the options request none. */
+bool rp_recording_has_sampler(const struct rp_session_provider *providers, size_t count);
+
 /* The progress of a recording of the machine, in memory that processes share. */
 struct rp_recording_progress {
 	volatile uint64_t events;	/* of processes, written so far */

@@ -271,16 +271,6 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	return status;
 }
 
-/* Whether one of the providers samples stacks even if the options request none. */
-static bool has_sampler(const struct rp_session_provider *providers, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(providers[i].name, "Microsoft-DotNETCore-SampleProfiler") == 0)
-			return true;
-	}
-	return false;
-}
-
 static int plan_recording(const struct rp_tool_options *options, struct rp_recording_plan *plan)
 {
 	struct rp_session_provider *providers;
@@ -293,7 +283,8 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 	plan->block_ms = options->block_ms;
 	plan->coarse = options->given & RP_OPTION_COARSE;
 	plan->stacks = options->given & RP_OPTION_STACKS;
-	plan->rundown = plan->stacks || has_sampler(providers, plan->provider_count);
+	plan->rundown = plan->stacks ||
+			rp_recording_has_sampler(providers, plan->provider_count);
 	plan->duration_ms = options->duration_ms;
 	plan->tree = options->given & RP_OPTION_TREE;
 	return 0;
