@@ -228,6 +228,12 @@ static int has_no_nul(uint32_t thread, char *ret_name, size_t space, void *data)
 	return 0;
 }
 
+static void unregisters(void *data)
+{
+	(void)data;
+	rp_host_unregister();
+}
+
 static int has_no_state(void *data)
 {
 	(void)data;
@@ -285,6 +291,7 @@ static bool put_fault(struct rp_host *host, const char *name)
 	FAULT(a_stopped_world_stands_still, stop_world, does_not_stop)
 	FAULT(thread_names_are_ended, thread_name, has_no_nul)
 	FAULT(threads_end_as_often_as_they_begin, thread_end, NULL)
+	FAULT(start_up_is_called_once, start_up, unregisters)
 	FAULT(process_state_is_known, process_state, has_no_state)
 	FAULT(unknown_commands_are_refused, command, accepts_all_commands)
 	if (strcmp(name, "allocations_are_aligned") == 0)

@@ -7,6 +7,7 @@ Environment: as lua_test.py; DOTNET_TRACE, a command, for the reports of dotnet-
 import json
 import math
 import os
+import signal
 import subprocess
 import unittest
 
@@ -129,15 +130,30 @@ class Samples(LuaTest):
         self.assertGreater(rows[line]["inclusive_samples"], 0.8 * samples)
         self.assertEqual(rows["find [C]"]["callers"][0]["function"], line)
 
+    def test_a_coroutine_that_has_ended_is_on_the_stack_of_no_sample(self):
+        for end in ("returned", "failed"):
+            self.run_lua("after.lua", SAMPLES, arguments=(end,), lost=None)
+            rows = {row["function"]: row for row in self.profile()}
+            busy = sum(row["exclusive_samples"] for name, row in rows.items()
+                       if name.startswith("busy ") and "after.lua" in name)
+            samples = max(row["inclusive_samples"] for row in rows.values())
+            self.assertGreater(samples, 20)
+            self.assertGreater(busy, 0.8 * samples, (end, rows))
+
     def test_a_recording_of_the_machine_agrees_with_a_hook_that_counts_instructions(self):
-        done = subprocess.run([os.environ["RINGPIPE"], "record", "-o", self.path("lua.nettrace"),
-                               "--providers", SAMPLES, "--", os.environ["LUA"],
-                               os.path.join(FOLDER, "shares.lua"), "samples", "4000"],
-                              env=self.environment, capture_output=True, text=True,
-                              timeout=PATIENCE, check=False)
-        if done.returncode != 0 and "perf_event" in done.stderr:
-            self.skipTest(done.stderr.strip())
-        self.assertEqual(done.returncode, 0, done.stderr)
+        # The processes are this one and those that it starts.
+        with subprocess.Popen([os.environ["RINGPIPE"], "record", "-p", str(os.getpid()), "-o",
+                               self.path("lua.nettrace"), "--providers", SAMPLES],
+                              env=self.environment, stderr=subprocess.PIPE,
+                              text=True) as recorder:
+            subprocess.run([os.environ["LUA"], os.path.join(FOLDER, "shares.lua"), "samples",
+                            "6000"], env=self.environment, timeout=PATIENCE, check=True)
+            if recorder.poll() is None:
+                recorder.send_signal(signal.SIGINT)
+            message = recorder.communicate(timeout=PATIENCE)[1]
+        if recorder.returncode != 0 and "perf_event" in message:
+            self.skipTest(message.strip())
+        self.assertEqual(recorder.returncode, 0, message)
         rows = self.profile()
         shares, samples = self.shares((row["function"], row["exclusive_samples"])
                                       for row in rows)
