@@ -48,21 +48,22 @@ PyObject *rp_py_raise(PyObject *path, const char *sentence, bool is_incomplete)
 
 static PyObject *open_trace(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-	static char source[] = "", resume[] = "resume", start[] = "start", stop[] = "stop";
-	static char *names[] = { source, resume, start, stop, NULL };
-	struct rp_py_options options = { .start = Py_None, .stop = Py_None };
+	static char source[] = "", resume[] = "resume", start[] = "start", stop[] = "stop",
+		    json[] = "json";
+	static char *names[] = { source, resume, start, stop, json, NULL };
+	struct rp_py_options options = { .opens_json = 1, .start = Py_None, .stop = Py_None };
 
 	(void)module;
-	if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$pOO:open", names,
+	if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$pOOp:open", names,
 					 &options.source, &options.resumes, &options.start,
-					 &options.stop))
+					 &options.stop, &options.opens_json))
 		return NULL;
 	return rp_py_trace_open(&options);
 }
 
 static PyMethodDef functions[] = {
 	{ "open", (PyCFunction)(void (*)(void))open_trace, METH_VARARGS | METH_KEYWORDS,
-	  "open(source, /, *, resume=False, start=None, stop=None)\n--\n\n"
+	  "open(source, /, *, resume=False, start=None, stop=None, json=True)\n--\n\n"
 	  "Open a trace and read its header.\n\n"
 	  "source is a path, the bytes of a trace, a file object, or an object with fileno().\n"
 	  "The trace may be compressed by zstd. The caller closes files that the caller opened.\n"
@@ -70,7 +71,9 @@ static PyMethodDef functions[] = {
 	  "it.\n"
 	  "start and stop select the events from one time on and before another. A time is an\n"
 	  "int, the nanoseconds since the start of the recording, as Event.time is; a timedelta\n"
-	  "since then; or a datetime with a time zone.\n\n"
+	  "since then; or a datetime with a time zone.\n"
+	  "The members of a JSON event's text are its fields, next to the field source. If json is\n"
+	  "false, the fields are source and json, which is the text.\n\n"
 	  "Raises OSError if the file cannot be opened or read, and Error if it is no trace." },
 	{ NULL, NULL, 0, NULL },
 };

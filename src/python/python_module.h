@@ -19,6 +19,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/trace/compression.h"
+#include "tools/trace/json_event.h"
 
 /* Objects of the module, which live as long as the process. */
 struct rp_py_objects {
@@ -74,6 +75,8 @@ struct rp_py_trace {
 	PyObject *key_values;		/* a dict */
 	PyObject *thread_name;		/* of the last event that has one, or NULL */
 	struct rp_py_type *types;
+	bool opens_json;		/* members of JSON events become fields */
+	struct rp_json_decoder json;
 	size_t event_count;		/* events that exist; they point to the reader's types */
 	bool is_busy;			/* a call is in progress, which may have released the GIL */
 	bool is_closed;
@@ -96,6 +99,7 @@ ssize_t rp_py_source_read(void *data, void *buffer, size_t size);
 struct rp_py_options {
 	PyObject *source;
 	int resumes;		/* skip damage */
+	int opens_json;		/* members of JSON events become fields */
 	PyObject *start, *stop;	/* of the range of time; None: all times */
 };
 

@@ -147,6 +147,7 @@ static void free_reader(struct rp_py_trace *self)
 		PyMem_Free(self->types);
 		self->types = next;
 	}
+	rp_json_decoder_fini(&self->json);
 }
 
 void rp_py_trace_release(struct rp_py_trace *trace)
@@ -250,6 +251,13 @@ static PyObject *raise_next(const struct rp_py_trace *self, int error)
 	return raise_system(&self->source, error);
 }
 
+static PyObject *create_event(struct rp_py_trace *self, const struct rp_reader_event *event)
+{
+	if (self->opens_json)
+		event = rp_json_decode(&self->json, event);
+	return event ? rp_py_event_create(self, event) : PyErr_NoMemory();
+}
+
 static PyObject *trace_next(struct rp_py_trace *self)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -265,7 +273,7 @@ static PyObject *trace_next(struct rp_py_trace *self)
 	ret = rp_reader_next(self->reader, &event);
 	self->is_busy = false;
 	if (ret == 1)
-		return rp_py_event_create(self, &event);
+		return create_event(self, &event);
 	return ret ? raise_next(self, ret) : NULL;
 }
 
@@ -317,6 +325,7 @@ PyObject *rp_py_trace_open(const struct rp_py_options *options)
 	self->info = (struct rp_reader_info)RP_READER_INFO_INIT;
 	self->stats = (struct rp_reader_stats)RP_READER_STATS_INIT;
 	self->source.fd = -1;
+	self->opens_json = options->opens_json;
 	if (!rp_py_source_init(&self->source, options->source) || !start(self, options))
 		Py_CLEAR(created);
 	return created;

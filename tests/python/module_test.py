@@ -63,6 +63,27 @@ class Events(unittest.TestCase):
             {"pair": {"a": 1, "b": 2}, "list": [3], "last": None},
             {"pair": {"a": 1, "b": None}, "list": None, "last": None}])
 
+    def test_members_of_a_json_event_are_fields(self):
+        fields = [("source", v4.STRING), ("json", v4.STRING)]
+        texts = ['{"user": {"name": "Zoë"}, "ids": [1, 2], "total": 1.5, "paid": true}', "5",
+                 '{"a": ', '{"user": {"name": "b"}, "ids": [3], "total": 2.5, "paid": false}']
+        trace = v4.Trace().define(1, "Shop", "json_informational", 1, fields)
+        trace.define(2, "Shop", "Plain", 2, fields[:1])
+        data = trace.events(1, [v4.utf16z("script") + v4.utf16z(text) for text in texts])
+        data = data.events(2, [v4.utf16z("script")]).end()
+        raw = [event.fields for event in ringpipe.open(data, json=False)]
+        self.assertEqual(raw[:4], [{"source": "script", "json": text} for text in texts])
+        opened = list(ringpipe.open(data))
+        self.assertEqual([event["source"] for event in opened], ["script"] * 5)
+        self.assertEqual(opened[0].fields, {"source": "script", "user": {"name": "Zoë"},
+                                            "ids": [1, 2], "total": 1.5, "paid": True})
+        self.assertEqual(opened[1].fields, {"source": "script", "value": 5})
+        self.assertEqual(opened[2]["json"], '{"a": ')
+        self.assertIn("…invalid", opened[2].fields)
+        self.assertEqual((opened[3]["user"], opened[3].get("json")), ({"name": "b"}, None))
+        with self.assertRaises(TypeError):
+            ringpipe.open(data, jsn=True)
+
     def test_the_first_of_two_fields_with_one_name_counts(self):
         trace = v4.Trace().define(1, "P", "E", 1, [("x", v4.U32), ("x", v4.U32), ("y", v4.U32)])
         event = next(ringpipe.open(trace.events(1, [struct.pack("<3I", 1, 2, 3)]).end()))

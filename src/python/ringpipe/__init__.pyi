@@ -115,4 +115,5 @@ def open(
     resume: bool = False,
     start: int | datetime.timedelta | datetime.datetime | None = None,
     stop: int | datetime.timedelta | datetime.datetime | None = None,
+    json: bool = True,
 ) -> Trace: ...
