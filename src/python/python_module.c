@@ -72,8 +72,8 @@ static PyMethodDef functions[] = {
 	  "start and stop select the events from one time on and before another. A time is an\n"
 	  "int, the nanoseconds since the start of the recording, as Event.time is; a timedelta\n"
 	  "since then; or a datetime with a time zone.\n"
-	  "The members of a JSON event's text are its fields, next to the field source. If json is\n"
-	  "false, the fields are source and json, which is the text.\n\n"
+	  "The members of a JSON event's text are its fields, next to the field source. If json\n"
+	  "is false, the fields are source and json, which is the text.\n\n"
 	  "Raises OSError if the file cannot be opened or read, and Error if it is no trace." },
 	{ NULL, NULL, 0, NULL },
 };
