@@ -77,3 +77,5 @@ local hits = source:counter { name = "hits", unit = "hits" }
 show("add", hits:add(), hits:add(4, { path = "/" }), hits:read().value)
 show("shrink", hits:add(-1))
 show("text", hits:add("1"))
+show("tag-nul", hits:add(1, { ["a\0b"] = "c" }))
+show("tag-value-nul", hits:add(1, { a = "b\0c" }))

@@ -25,10 +25,12 @@ source:event { name = "Twice", id = 1 }
 refuse("twice", event { name = "Twice", id = 1 })
 refuse("source", rp.source, "")
 refuse("source-nul", rp.source, "a\0b")
+refuse("source-long", rp.source, ("x"):rep(100000))
 refuse("counter", function() source:counter { name = "c", kind = "observed" } end)
 refuse("self", function() source.event({}, { name = "E" }) end)
 refuse("listener", rp.listen, {}, print)
 refuse("listener-name", rp.listen, { {} }, print)
+refuse("listener-nul", rp.listen, { "a\0b" }, print)
 refuse("function", rp.listen, { "x" }, 1)
 -- Metamethods cannot supply a name that nothing keeps.
 refuse("metamethod", event(setmetatable({}, { __index = function() return ("x"):rep(9) end })))

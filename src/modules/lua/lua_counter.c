@@ -73,13 +73,14 @@ static int read_tags(lua_State *L, int index, struct rp_counter_tag *tags)
 
 	lua_pushnil(L);
 	while (lua_next(L, index)) {
-		if (count == TAGS_MAX || lua_type(L, -2) != LUA_TSTRING ||
-		    lua_type(L, -1) != LUA_TSTRING) {
+		/* The table keeps both texts. */
+		const char *key = rp_lua_to_text(L, -2), *value = rp_lua_to_text(L, -1);
+
+		if (count == TAGS_MAX || !key || !value) {
 			lua_pop(L, 2);
 			return -EINVAL;
 		}
-		tags[count].key = lua_tostring(L, -2);
-		tags[count++].value = lua_tostring(L, -1);	/* the table keeps both */
+		tags[count++] = (struct rp_counter_tag){ .key = key, .value = value };
 		lua_pop(L, 1);
 	}
 	return count;

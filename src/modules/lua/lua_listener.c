@@ -275,7 +275,9 @@ static void read_provider(lua_State *L, struct rp_session_provider *ret_provider
 
 	*ret_provider = (struct rp_session_provider)RP_SESSION_PROVIDER_INIT;
 	if (lua_type(L, -1) == LUA_TSTRING) {
-		ret_provider->name = lua_tostring(L, -1);
+		ret_provider->name = rp_lua_to_text(L, -1);
+		if (!ret_provider->name)
+			luaL_error(L, "the name of a provider contains a NUL");
 		return;
 	}
 	if (!lua_istable(L, -1))

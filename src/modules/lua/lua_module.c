@@ -5,9 +5,13 @@
 #include "modules/lua/lua_stack.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <ringpipe/types.h>
+
+/* A message repeats this much of a name. */
+#define WHAT_BYTES_MAX 100u
 
 #define LUA_EXPORT __attribute__((visibility("default")))
 
@@ -38,7 +42,20 @@ void rp_lua_create_weak_table(lua_State *L, const void *key)
 
 int rp_lua_raise(lua_State *L, int error, const char *what)
 {
-	return luaL_error(L, "%s: %s", what, strerror(-error));
+	char text[WHAT_BYTES_MAX + 1];
+
+	snprintf(text, sizeof(text), "%s", what);
+	return luaL_error(L, "%s%s: %s", *text ? text : "''",
+			  strlen(what) > WHAT_BYTES_MAX ? "..." : "", strerror(-error));
+}
+
+const char *rp_lua_to_text(lua_State *L, int index)
+{
+	size_t length;
+	const char *text = lua_type(L, index) == LUA_TSTRING ?
+			   lua_tolstring(L, index, &length) : NULL;
+
+	return text && strlen(text) == length ? text : NULL;
 }
 
 int rp_lua_push_result(lua_State *L, int error)

@@ -59,8 +59,11 @@ void rp_lua_type(lua_State *L, const char *name, const luaL_Reg *methods);
 /* Create a table whose keys are weak, under a key of the registry. */
 void rp_lua_create_weak_table(lua_State *L, const void *key);
 
-/* Raise an error for a failed call of ringpipe. @what: the subject of the message. */
+/* Raise an error for a failed call of ringpipe. @what: the subject of the message, which is cut. */
 int rp_lua_raise(lua_State *L, int error, const char *what);
+
+/* Return: the string at an index; NULL: the value is no string, or contains a NUL. */
+const char *rp_lua_to_text(lua_State *L, int index);
 
 /*
  * Return the result of a call of ringpipe to Lua: true, or nil and a message.
