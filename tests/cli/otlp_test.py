@@ -177,6 +177,23 @@ class Otlp(ToolTest):
                                          "host.name": "one", "region": "us",
                                          "ProcessId": "70"})
 
+    def test_what_the_process_published_keeps_its_type(self):
+        fields = [("published_ns", v6.U64)] + [(name, v6.STRING16)
+                                               for name in ("key", "value", "type")]
+        trace = self.traced().define(8, "Ringpipe-Machine", "ProcessAttribute", 13, fields)
+        rows = (("n", "-5", "int"), ("yes", "true", "bool"), ("half", "0.5", "double"),
+                ("nan", "nan", "double"), ("text", "7", "string"), ("other", "7", "list"),
+                ("word", "seven", "int"), ("big", "9223372036854775808", "int"),
+                ("maybe", "maybe", "bool"), ("rest", "1x", "double"), ("none", "", "int"))
+        trace.events({"id": 1, "thread": 1}, {"id": 2, "thread": 1, "ns": 1},
+                     *({"id": 8, "thread": 1, "ns": 2, "payload": struct.pack("<Q", 1) + b"".join(
+                         map(nettrace.utf16z, row))} for row in rows))
+        span, = self.convert(trace.end())
+        self.assertEqual({key: span.resource[key] for key, _, _ in rows},
+                         {"n": -5, "yes": True, "half": 0.5, "nan": "NaN", "text": "7",
+                          "other": "7", "word": "seven", "big": "9223372036854775808",
+                          "maybe": "maybe", "rest": "1x", "none": ""})
+
     def test_numbers_that_json_lacks_are_strings(self):
         trace = self.traced().define(5, "Shop", "oddStart", 5, [("a", v6.F64), ("b", v6.F64)])
         trace.events({"id": 5, "thread": 1, "payload": struct.pack("<dd", float("nan"),

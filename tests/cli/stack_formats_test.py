@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 import nettrace
+import nettrace6
 from formats_test import message
 from profile_test import SYSTEM, Machine, program, stack_of
 from tool import ToolTest
@@ -164,6 +165,23 @@ class StackFormats(ToolTest):
                          ("samples", "count"))
         self.assertEqual(profile["duration_nano"], [1000 * (len(samples) - 1)])
         self.assertEqual(len(set(map(str, tables["attribute_table"]))), 4)
+
+    def test_a_resource_of_otlp_keeps_the_types_of_what_the_process_published(self):
+        machine = program()
+        machine.trace.define(20, "Ringpipe-Machine", "ProcessAttribute", 13, [
+            ("published_ns", nettrace6.U64),
+            *((name, nettrace6.STRING16) for name in ("key", "value", "type"))])
+        for row in (("n", "-5", "int"), ("yes", "true", "bool"), ("half", "0.5", "double"),
+                    ("word", "seven", "int"), ("text", "7", "string")):
+            machine.event(20, 7, 7, bytes([1] + [0] * 7) + b"".join(map(nettrace6.utf16z, row)))
+        data = self.profiles_data(machine.sample(7, 7, stack_of("ab")).end())
+        resource, = data["resource_profiles"]
+        found = {pair["key"][0]: pair["value"][0]
+                 for pair in resource["resource"][0]["attributes"]}
+        self.assertEqual({key: found[key] for key in ("n", "half", "word", "text")}, {
+            "n": {"int_value": [-5]}, "half": {"double_value": [0.5]},
+            "word": {"string_value": ["seven"]}, "text": {"string_value": ["7"]}})
+        self.assertEqual(list(found["yes"]), ["bool_value"])
 
     def test_each_process_has_a_profile_of_otlp(self):
         machine = program()

@@ -15,11 +15,12 @@
 #define TEXT_BYTES 100u
 #define HEADERS_MAX 16u
 
-static int take_attribute(void *data, const char *key, const char *value)
+static int take_attribute(void *data, const struct rp_attribute *attribute)
 {
 	size_t *count = data;
 
-	if (!*key || strlen(key) > TEXT_BYTES || strlen(value) > TEXT_BYTES)
+	if (!*attribute->key || strlen(attribute->key) > TEXT_BYTES ||
+	    strlen(attribute->value) > TEXT_BYTES)
 		abort();
 	return ++*count > RP_PUBLISHED_ATTRIBUTES_MAX ? -E2BIG : 0;
 }

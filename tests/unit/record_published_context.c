@@ -64,12 +64,17 @@ static void put_raw(const char *key, const char *bytes, size_t size)
 static char found[1u << 17];
 static size_t found_count;
 
-static int note(void *user, const char *key, const char *text)
+static int note(void *user, const struct rp_attribute *attribute)
 {
+	const char *key = attribute->key, *text = attribute->value;
+
 	(void)user;
 	cr_assert(*key && strlen(key) <= TEXT_BYTES && strlen(text) <= TEXT_BYTES);
 	if (strlen(found) + strlen(key) + strlen(text) + 3 < sizeof(found))
-		sprintf(found + strlen(found), "%s=%s;", key, text);
+		sprintf(found + strlen(found), "%s=%s%s;", key, text,
+			attribute->type == RP_ATTRIBUTE_TEXT ? "" :
+			attribute->type == RP_ATTRIBUTE_BOOL ? "?" :
+			attribute->type == RP_ATTRIBUTE_INTEGER ? "#" : "~");
 	found_count++;
 	return 0;
 }
@@ -100,7 +105,7 @@ Test(record_published_context, attributes_are_texts_numbers_and_truth_values)
 	put_raw("list", "\x2a\0", 2);
 	put_raw("nothing", "", 0);
 	cr_assert(visit(message.bytes, message.size) == 0);
-	cr_assert_str_eq(found, "service.name=shop;n=5;minus=-1;yes=true;half=0.5;");
+	cr_assert_str_eq(found, "service.name=shop;n=5#;minus=-1#;yes=true?;half=0.5~;");
 }
 
 Test(record_published_context, the_first_value_of_a_key_counts)

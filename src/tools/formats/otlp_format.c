@@ -197,7 +197,7 @@ static void put_resource(struct otlp *otlp, const struct rp_process_track *proce
 		rp_otlp_text(text, begin, "host.name", table->host);
 	for (size_t i = 0; own && i < own->count; i++) {
 		if (strcmp(own->rows[i].key, "process.pid") != 0)
-			rp_otlp_text(text, begin, own->rows[i].key, own->rows[i].value);
+			rp_otlp_attribute(text, begin, &own->rows[i]);
 	}
 	for (uint32_t i = 0;
 	     rp_reader_get_key_value(otlp->source->reader, i, &key, &value) == 0; i++) {

@@ -8,7 +8,10 @@
  * github.com/open-telemetry/opentelemetry-proto.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/formats/proto_out.h"
 #include "tools/formats/stack_samples.h"
@@ -32,7 +35,7 @@ enum { LOCATION_LINES = 3 };
 enum { LINE_FUNCTION = 1 };
 enum { FUNCTION_NAME = 1, FUNCTION_FILENAME = 3 };
 enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };	/* of KeyValue and KeyValueAndUnit */
-enum { ANY_VALUE_STRING = 1, ANY_VALUE_INT = 3 };
+enum { ANY_VALUE_STRING = 1, ANY_VALUE_BOOL = 2, ANY_VALUE_INT = 3, ANY_VALUE_DOUBLE = 4 };
 
 /* The first strings; then each function has two: its name and its file. */
 enum { STRING_EMPTY, STRING_SAMPLES, STRING_COUNT, STRING_THREAD, STRING_FIRST };
@@ -47,20 +50,34 @@ struct otlp_profiles {
 	struct rp_format_out *of_groups;	/* samples, at the index of the group in the tree */
 };
 
-static void put_attribute(struct rp_format_out *message, uint32_t field, const char *key,
-			  const char *text, uint64_t number)
+/* Write an attribute of a resource. */
+static void put_attribute(struct rp_format_out *message, const struct rp_attribute *row)
 {
-	const size_t attribute = rp_proto_begin(message, field);
+	const size_t attribute = rp_proto_begin(message, RESOURCE_ATTRIBUTES);
 	size_t value;
 
-	rp_proto_text(message, KEY_VALUE_KEY, key);
+	rp_proto_text(message, KEY_VALUE_KEY, row->key);
 	value = rp_proto_begin(message, KEY_VALUE_VALUE);
-	if (text)
-		rp_proto_text(message, ANY_VALUE_STRING, text);
-	else
-		rp_proto_varint(message, ANY_VALUE_INT, number);
+	switch (row->type) {
+	case RP_ATTRIBUTE_BOOL:
+		rp_proto_varint(message, ANY_VALUE_BOOL, !strcmp(row->value, "true"));
+		break;
+	case RP_ATTRIBUTE_INTEGER:
+		rp_proto_varint(message, ANY_VALUE_INT, (uint64_t)strtoll(row->value, NULL, 10));
+		break;
+	case RP_ATTRIBUTE_DOUBLE:
+		rp_proto_double(message, ANY_VALUE_DOUBLE, strtod(row->value, NULL));
+		break;
+	default:
+		rp_proto_text(message, ANY_VALUE_STRING, row->value);
+	}
 	rp_proto_end(message, value);
 	rp_proto_end(message, attribute);
+}
+
+static void put_text(struct rp_format_out *message, const char *key, const char *text)
+{
+	put_attribute(message, &(struct rp_attribute){ key, text, RP_ATTRIBUTE_TEXT });
 }
 
 /* Packed fields of 32 and 64 bits have their numbers in one text. */
@@ -142,17 +159,17 @@ static void put_resource(struct otlp_profiles *profiles, uint64_t process)
 	const char *name = rp_symbols_process(&profiles->samples->profile.symbols, process,
 					      INT64_MAX);
 	struct rp_format_out *message = &profiles->message;
+	char pid[24];
 
 	if (!rp_attribute_table_value(table, process, "service.name"))
-		put_attribute(message, RESOURCE_ATTRIBUTES, "service.name",
-			      name ? name : "unknown_service", 0);
-	put_attribute(message, RESOURCE_ATTRIBUTES, "process.pid", NULL, process);
+		put_text(message, "service.name", name ? name : "unknown_service");
+	snprintf(pid, sizeof(pid), "%" PRIu64, process);
+	put_attribute(message, &(struct rp_attribute){ "process.pid", pid, RP_ATTRIBUTE_INTEGER });
 	if (table->host && !rp_attribute_table_value(table, process, "host.name"))
-		put_attribute(message, RESOURCE_ATTRIBUTES, "host.name", table->host, 0);
+		put_text(message, "host.name", table->host);
 	for (size_t i = 0; own && i < own->count; i++) {
 		if (strcmp(own->rows[i].key, "process.pid") != 0)
-			put_attribute(message, RESOURCE_ATTRIBUTES, own->rows[i].key,
-				      own->rows[i].value, 0);
+			put_attribute(message, &own->rows[i]);
 	}
 }
 

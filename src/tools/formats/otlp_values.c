@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nettrace/self_describing.h"
@@ -211,6 +212,27 @@ void rp_otlp_true(struct rp_format_out *out, size_t begin, const char *key)
 {
 	begin_attribute(out, begin, "", key);
 	rp_out_text(out, "{\"boolValue\":true}}");
+}
+
+void rp_otlp_attribute(struct rp_format_out *out, size_t begin, const struct rp_attribute *row)
+{
+	begin_attribute(out, begin, "", row->key);
+	switch (row->type) {
+	case RP_ATTRIBUTE_BOOL:
+		rp_out_text(out, "{\"boolValue\":");
+		rp_out_text(out, row->value);
+		rp_out_char(out, '}');
+		break;
+	case RP_ATTRIBUTE_INTEGER:
+		put_i64(out, strtoll(row->value, NULL, 10));
+		break;
+	case RP_ATTRIBUTE_DOUBLE:
+		put_double(out, strtod(row->value, NULL), false);
+		break;
+	default:
+		put_string(out, row->value);
+	}
+	rp_out_char(out, '}');
 }
 
 void rp_otlp_guid(struct rp_format_out *out, size_t begin, const char *key,

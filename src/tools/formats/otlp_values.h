@@ -12,6 +12,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/formats/format_out.h"
+#include "tools/trace/attribute_table.h"
 
 /*
  * Each of these functions first writes a comma, unless `out` is at the place `begin`. `out` has no
@@ -20,6 +21,8 @@
 void rp_otlp_text(struct rp_format_out *out, size_t begin, const char *key, const char *text);
 void rp_otlp_i64(struct rp_format_out *out, size_t begin, const char *key, int64_t number);
 void rp_otlp_true(struct rp_format_out *out, size_t begin, const char *key);
+/* Write an attribute of a process, with its type. */
+void rp_otlp_attribute(struct rp_format_out *out, size_t begin, const struct rp_attribute *row);
 
 /* Write the GUID as a string, or nothing if it is zero. */
 void rp_otlp_guid(struct rp_format_out *out, size_t begin, const char *key,

@@ -522,13 +522,14 @@ int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns)
 }
 
 int rp_record_attribute(struct rp_record_trace *trace, const struct rp_machine_process *process,
-			uint64_t published_ns, const char *key, const char *value)
+			uint64_t published_ns, const struct rp_attribute *attribute)
 {
 	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
 
 	put_bytes(trace, &published_ns, 8);
-	put_string(trace, key);
-	put_string(trace, value);
+	put_string(trace, attribute->key);
+	put_string(trace, attribute->value);
+	put_string(trace, rp_attribute_type_name(attribute->type));
 	return put(trace, RP_MACHINE_ATTRIBUTE, process, &place, NULL, 0);
 }
 

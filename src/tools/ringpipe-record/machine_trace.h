@@ -7,6 +7,7 @@
 #define RP_RECORD_MACHINE_TRACE_H
 
 #include "tools/ringpipe-record/process_table.h"
+#include "tools/trace/attribute_table.h"
 #include "tools/trace/machine_clock.h"
 #include "tools/trace/output.h"
 
@@ -151,7 +152,7 @@ int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns);
  * Return: 0; -ENOMEM.
  */
 int rp_record_attribute(struct rp_record_trace *trace, const struct rp_machine_process *process,
-			uint64_t published_ns, const char *key, const char *value);
+			uint64_t published_ns, const struct rp_attribute *attribute);
 
 /* Put the end of a process that the trace has. 0; -ENOMEM. */
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

@@ -163,6 +163,7 @@ struct attribute_visit {
 	rp_published_visit call;
 	void *user;
 	char *key, *value;		/* of the attribute, each with `space` bytes */
+	enum rp_attribute_type type;	/* of the value */
 	size_t space;
 	uint64_t hashes[RP_PUBLISHED_ATTRIBUTES_MAX];	/* of the keys so far */
 	size_t count, bytes;		/* bytes: of all texts so far */
@@ -195,6 +196,10 @@ static bool take_value(struct attribute_visit *visit, struct rp_cursor value)
 
 	while (next_field(&value, &field)) {
 		is_known = true;
+		visit->type = field.number == VALUE_BOOL ? RP_ATTRIBUTE_BOOL :
+			      field.number == VALUE_INTEGER ? RP_ATTRIBUTE_INTEGER :
+			      field.number == VALUE_DOUBLE ? RP_ATTRIBUTE_DOUBLE :
+			      RP_ATTRIBUTE_TEXT;
 		if (field.number == VALUE_TEXT && field.wire == WIRE_BYTES)
 			copy_text(visit->value, visit->space, &field.bytes);
 		else if (field.number == VALUE_BOOL && field.wire == WIRE_VARINT)
@@ -243,7 +248,8 @@ static int take_attribute(struct attribute_visit *visit, struct rp_cursor attrib
 	visit->bytes += strlen(visit->key) + strlen(visit->value);
 	if (visit->bytes > RP_PUBLISHED_TEXTS_MAX)
 		return 0;
-	return visit->call(visit->user, visit->key, visit->value);
+	return visit->call(visit->user, &(struct rp_attribute){ visit->key, visit->value,
+								 visit->type });
 }
 
 static int take_resource(struct attribute_visit *visit, struct rp_cursor resource)

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/trace/attribute_table.h"
+
 /* Larger messages, and attributes beyond their number or the bytes of texts, are left out. */
 #define RP_PUBLISHED_BYTES_MAX (1u << 20)
 #define RP_PUBLISHED_ATTRIBUTES_MAX 1024u
@@ -32,7 +34,7 @@ int rp_published_context_read(pid_t process, uint64_t known_ns,
 			      struct rp_published_context *ret_context);
 
 /* Called with an attribute: texts are UTF-8. Return: 0; another value ends the visit. */
-typedef int (*rp_published_visit)(void *user, const char *key, const char *value);
+typedef int (*rp_published_visit)(void *user, const struct rp_attribute *attribute);
 
 /*
  * Visit the attributes of the resource, each key once. Values that are neither texts, numbers nor

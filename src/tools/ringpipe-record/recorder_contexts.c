@@ -76,12 +76,12 @@ struct attribute_output {
 	uint64_t published_ns;
 };
 
-static int put_attribute(void *user, const char *key, const char *value)
+static int put_attribute(void *user, const struct rp_attribute *attribute)
 {
 	const struct attribute_output *attributes = user;
 
 	return rp_record_attribute(attributes->recorder->trace, attributes->process,
-				   attributes->published_ns, key, value);
+				   attributes->published_ns, attribute);
 }
 
 /* Attributes that a process published wrongly are left out. 0; -ENOMEM. */

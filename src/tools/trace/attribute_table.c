@@ -89,13 +89,58 @@ static bool take_text(struct rp_attribute_table *table, const struct rp_fields *
 	return true;
 }
 
+const char *rp_attribute_type_name(enum rp_attribute_type type)
+{
+	static const char *const names[] = { "string", "bool", "int", "double" };
+
+	return names[type];
+}
+
+static bool fits(const char *value, enum rp_attribute_type type)
+{
+	char *end = NULL;
+
+	errno = 0;
+	switch (type) {
+	case RP_ATTRIBUTE_BOOL:
+		return !strcmp(value, "true") || !strcmp(value, "false");
+	case RP_ATTRIBUTE_INTEGER:
+		if (value[strspn(value, "-0123456789")])
+			return false;
+		(void)strtoll(value, &end, 10);
+		return end != value && !*end && errno == 0;
+	case RP_ATTRIBUTE_DOUBLE:
+		(void)strtod(value, &end);
+		return end != value && !*end;
+	default:
+		return true;
+	}
+}
+
+/* Return: the type that an event states for its value, if the value fits it. */
+static enum rp_attribute_type type_of(const struct rp_fields *fields, const char *value)
+{
+	struct rp_value stated = RP_VALUE_INIT;
+	char text[16];
+
+	if (rp_fields_find(fields, "type", &stated) != 0)
+		return RP_ATTRIBUTE_TEXT;
+	(void)rp_value_get_text(&stated, text, sizeof(text));
+	for (enum rp_attribute_type type = 0; type < RP_ATTRIBUTE_TYPE_COUNT; type++) {
+		if (!strcmp(text, rp_attribute_type_name(type)) && fits(value, type))
+			return type;
+	}
+	return RP_ATTRIBUTE_TEXT;
+}
+
 /* Set the value of a key. Return: as rp_attribute_table_take(). */
 static int set(struct rp_attribute_table *table, struct rp_attribute_process *process,
-	       const char *key, const char *value)
+	       const char *key, const char *value, enum rp_attribute_type type)
 {
 	struct rp_attribute row = {
 		.key = rp_text_pool_add(&table->texts, key),
 		.value = rp_text_pool_add(&table->texts, value),
+		.type = type,
 	}, *grown;
 
 	if (!row.key || !row.value)
@@ -142,7 +187,7 @@ static int take_attribute(struct rp_attribute_table *table, const struct rp_read
 		process->count = 0;
 		process->published_ns = published.u64;
 	}
-	return set(table, process, key, value);
+	return set(table, process, key, value, type_of(&fields, value));
 }
 
 /* A merged trace may have events of several machines, and does not say whose the others are. */

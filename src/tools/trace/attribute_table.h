@@ -20,8 +20,18 @@
 #define RP_ATTRIBUTE_BYTES_MAX (64u << 20)
 #define RP_ATTRIBUTE_TEXT_BYTES 4096u
 
+/* The type that a value had in its process. The trace has it as a text. */
+enum rp_attribute_type {
+	RP_ATTRIBUTE_TEXT,		/* also if the trace does not state the type */
+	RP_ATTRIBUTE_BOOL,		/* "true" or "false" */
+	RP_ATTRIBUTE_INTEGER,		/* of 64 bits with a sign */
+	RP_ATTRIBUTE_DOUBLE,
+	RP_ATTRIBUTE_TYPE_COUNT,
+};
+
 struct rp_attribute {
-	const char *key, *value;	/* UTF-8 */
+	const char *key, *value;	/* UTF-8; the value fits the type */
+	enum rp_attribute_type type;
 };
 
 struct rp_attribute_process {
@@ -50,6 +60,9 @@ int rp_attribute_table_take(struct rp_attribute_table *table, const struct rp_re
 
 /* Take all events of the file. Damage ends the reading early. Return: 0; -ENOMEM. */
 int rp_attribute_table_read(struct rp_attribute_table *table, const char *path);
+
+/* Return: the name of a type in the events of the recorder. */
+const char *rp_attribute_type_name(enum rp_attribute_type type);
 
 /* Return: the attributes of the process, in any order and each key once; NULL: it has none. */
 const struct rp_attribute_process *

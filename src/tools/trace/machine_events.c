@@ -97,7 +97,7 @@ static const struct rp_field groups_fields[] = {
 
 static const struct rp_field attribute_fields[] = {
 	{ "published_ns", .type = RP_TYPE_U64 },
-	STRING("key"), STRING("value"),
+	STRING("key"), STRING("value"), STRING("type"),
 };
 
 #define MACHINE(name_, id_, fields_) { \
