@@ -187,6 +187,8 @@ def suite_stacks(build):
                     f'backtrace() of {depth} frames', limit=0.5)
     measure.curve('Event with its stack by frames', 'frames', 'ns', curves)
     measure.each_more('frame', curves['event with a stack'], 'ns')
+    ratio(found, 'event with a stack and 3 frames of a host',
+          'event with a stack below an interpreter')
     return ok
 
 

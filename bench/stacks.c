@@ -2,7 +2,7 @@
 /*
  * Measures events with stacks, by depth, compared with backtrace() at the same place in the same
  * run, which is libgcc's unwinder with the same tables. The sampler takes its stacks in the same
- * way.
+ * way. Then a host is registered whose interpreter is one of the native functions.
  */
 #include <execinfo.h>
 #include <unistd.h>
@@ -15,6 +15,8 @@
 #define ROUNDS 60u
 #define EVENTS 200u
 #define LEARNING 12u
+#define HOST_DEPTH 10u
+#define HOST_FRAMES 3u
 
 RP_PROVIDER(bench, "Bench-Stacks");
 RP_EVENT(bench, here, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
@@ -46,6 +48,64 @@ static double descend(unsigned int depth, void (*call)(void))
 	for (unsigned int i = 0; i < EVENTS; i++)
 		call();
 	return (now_ns() - begun) / EVENTS;
+}
+
+/* The interpreter of the host. */
+static __attribute__((noinline)) double interpret(unsigned int depth, void (*call)(void))
+{
+	volatile double result = descend(depth, call);
+
+	return result;
+}
+
+/* The numbers of the host's functions are addresses of this array. */
+static char functions[HOST_FRAMES * 16];
+
+static int walk(const struct rp_host_walk *request, uint64_t *ret_frames, unsigned int max,
+		void *data)
+{
+	(void)request;
+	(void)data;
+	for (unsigned int i = 0; i < HOST_FRAMES && i < max; i++)
+		ret_frames[i] = (uint64_t)(uintptr_t)&functions[16 * i + 8];
+	return HOST_FRAMES;
+}
+
+static int register_host(void)
+{
+	struct rp_host host = RP_HOST_INIT;
+	struct rp_host_range range;
+	int ret = rp_host_find_function((const void *)(uintptr_t)interpret, &range);
+
+	host.walk = walk;
+	host.interpreters = &range;
+	host.interpreter_count = 1;
+	return ret ? ret : rp_host_register(&host);
+}
+
+/* Compare the same stack without and with a host. */
+static void measure_host(struct rp_session *session)
+{
+	double rounds[2][ROUNDS];
+	static uint64_t written;
+
+	for (unsigned int i = 0; i < bench_rounds(LEARNING); i++) {
+		(void)interpret(HOST_DEPTH, write_event);
+		usleep(60000);
+	}
+	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
+		for (unsigned int j = 0; j < 2; j++) {
+			if (j == 1 && register_host() != 0)
+				return;
+			rounds[j][i] = interpret(HOST_DEPTH, write_event);
+		}
+		rp_host_unregister();
+		written += 2 * EVENTS;
+		bench_settle(session, written);
+	}
+	figure_rounds("event with a stack below an interpreter", rounds[0], bench_rounds(ROUNDS));
+	figure_rounds("event with a stack and 3 frames of a host", rounds[1],
+		      bench_rounds(ROUNDS));
 }
 
 static void measure(struct rp_session *session, unsigned int depth)
@@ -82,6 +142,7 @@ int main(void)
 	(void)backtrace(frames, 1);	/* loads libgcc */
 	for (unsigned int i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
 		measure(session, depths[i]);
+	measure_host(session);
 	rp_session_stop(session, NULL);
 	return 0;
 }

@@ -34,6 +34,16 @@ static bool is_valid(uint64_t frame)
 	return frame >= FRAME_MIN && frame <= FRAME_MAX;
 }
 
+static void put_native(struct mix *mix, const uint64_t *frames, unsigned int count)
+{
+	const unsigned int space = RP_STACK_MAX - mix->count;
+
+	if (count > space)
+		count = space;
+	memcpy(&mix->frames[mix->count], frames, count * sizeof(*frames));
+	mix->count += count;
+}
+
 /* Put the frames of one invocation of the interpreter. */
 static void put_invocation(struct mix *mix)
 {
@@ -71,6 +81,11 @@ unsigned int rp_host_frames_mix(const struct rp_host *host, const struct rp_nati
 	for (unsigned int i = 0; host->interpreter_count > 0 && i < native->count; i++) {
 		bool is_return_address = i > 0 || !native->has_instruction;
 
+		/* Most frames come after the last one of the host. */
+		if (mix.host_count == 0) {
+			put_native(&mix, &native->frames[i], native->count - i);
+			break;
+		}
 		/* No more interpreters follow. */
 		if (native->frames[i] == RP_FRAME_CUT)
 			put_rest(&mix);
