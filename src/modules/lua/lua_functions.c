@@ -76,12 +76,22 @@ struct rp_host_range rp_lua_functions_range(void)
 	return (struct rp_host_range){ base, base + (uint64_t)FUNCTIONS_MAX * FRAMES_MAX };
 }
 
+/* FNV-1a of words instead of bytes, whose high half goes into the low one. */
 static uint32_t add_to_hash(uint32_t hash, const char *text)
 {
-	/* FNV-1a */
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 16777619u;
-	return hash;
+	uint64_t sum = hash, word;
+	size_t left = strlen(text);
+
+	for (; left > 0; text += sizeof(word)) {
+		const size_t bytes = left < sizeof(word) ? left : sizeof(word);
+
+		word = 0;
+		memcpy(&word, text, bytes);
+		sum = (sum ^ word) * 0x100000001b3u;
+		sum ^= sum >> 32;
+		left -= bytes;
+	}
+	return (uint32_t)sum;
 }
 
 static bool is_c(const lua_Debug *ar)
@@ -153,14 +163,22 @@ static struct lua_function *find_or_create(const lua_Debug *ar)
 	return NULL;
 }
 
-uint64_t rp_lua_frame_of(const lua_Debug *ar)
+uint64_t rp_lua_frame_of(lua_State *L, lua_Debug *ar)
 {
-	struct lua_function *function = find_or_create(ar);
+	struct lua_function *function;
 	int line = ar->currentline - ar->linedefined;
 
+	ar->name = NULL;
+	if (is_c(ar))
+		lua_getinfo(L, "n", ar);
+	function = find_or_create(ar);
 	if (!function)
 		return 0;
-	set_name(function, ar);
+	if (!ar->name &&
+	    __atomic_load_n(&function->has_name, __ATOMIC_RELAXED) == LUA_ENTRY_EMPTY) {
+		lua_getinfo(L, "n", ar);
+		set_name(function, ar);
+	}
 	if (line < 0 || is_c(ar))
 		line = 0;
 	if (line >= (int)LINES_MAX)

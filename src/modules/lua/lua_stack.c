@@ -100,13 +100,13 @@ static void add_thread(lua_State *L, int level, struct lua_frames *stack)
 		uint64_t frame;
 		bool is_c;
 
-		lua_getinfo(L, "nSl", &ar);
+		lua_getinfo(L, "Sl", &ar);
 		is_c = *ar.what == 'C';
 		if (is_c && has_lua) {
 			add_frame(stack, RP_HOST_FRAME_NATIVE);
 			has_lua = false;
 		}
-		frame = rp_lua_frame_of(&ar);
+		frame = rp_lua_frame_of(L, &ar);
 		if (frame)
 			add_frame(stack, frame);
 		has_lua |= !is_c;
