@@ -120,8 +120,10 @@ int rp_host_stacks_give(struct rp_host_stacks *stacks, struct rp_reader_event *e
 	const struct rp_host_stack *stack = find(stacks, event->thread, hash_of(event->thread));
 	uint32_t kernel = 0;
 	uint8_t *frames;
+	int64_t age_ns;
 
-	if (!stack || !stack->frame_count || event->time_ns - stack->time_ns > AGE_MAX_NS)
+	if (!stack || !stack->frame_count ||
+	    __builtin_sub_overflow(event->time_ns, stack->time_ns, &age_ns) || age_ns > AGE_MAX_NS)
 		return 0;
 	while (kernel < event->frame_count &&
 	       rp_stack_frame(event, pointer_bytes, kernel) >= RP_KERNEL_START)
@@ -135,7 +137,9 @@ int rp_host_stacks_give(struct rp_host_stacks *stacks, struct rp_reader_event *e
 	if (!frames)
 		return -ENOMEM;
 	stacks->frames = frames;
-	memcpy(frames, event->frames, (size_t)kernel * pointer_bytes);
+	/* A sample without a stack has no frames to copy. */
+	if (kernel)
+		memcpy(frames, event->frames, (size_t)kernel * pointer_bytes);
 	memcpy(frames + (size_t)kernel * pointer_bytes, stack->frames,
 	       (size_t)stack->frame_count * pointer_bytes);
 	event->frames = frames;
