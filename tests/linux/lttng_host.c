@@ -24,6 +24,9 @@ enum phase { PHASE_BEFORE = -2, PHASE_IN = 0, PHASE_AFTER = 0x7fffffff };
 RP_ENUM(phase, PHASE_BEFORE, PHASE_IN, PHASE_AFTER);
 RP_STRUCT(step, RP_ENUM_FIELD(phase, phase), RP_U8(number));
 
+RP_PROVIDER(texts, "Lttng-Json");
+RP_JSON_EVENTS(texts);
+
 RP_PROVIDER(host, "Lttng-Host");
 RP_EVENT(host, tick, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(serial), RP_STRING(text), RP_F64(ratio),
 	 RP_STRING16(wide), RP_I16(change));
@@ -352,6 +355,8 @@ static bool is_on(const char *name)
 
 	if (strcmp(name, "tick") == 0)
 		return host_tick_enabled();
+	if (strcmp(name, "json") == 0)
+		return texts_json_informational_enabled();
 	if (strcmp(name, "alarm") == 0)
 		return host_alarm_enabled();
 	if (strcmp(name, "detail") == 0)
@@ -469,6 +474,9 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		write_moves();
 	} else if (strcmp(command, "tick") == 0) {
 		write_ticks(a, b, text);
+	} else if (strcmp(command, "json") == 0) {
+		RP_JSON(texts, RP_LEVEL_INFORMATIONAL, "script", "{\"n\": 5, \"wide\": \"\u00f6\"}");
+		RP_JSON(texts, RP_LEVEL_ERROR, "script", "no JSON");
 	} else if (strcmp(command, "invalid") == 0) {
 		write_ticks(a, 1, "\xff" "a\xe2\x82" "b\xc3\xa9\xed\xa0\x80");
 	} else if (strcmp(command, "levels") == 0) {
