@@ -2,7 +2,7 @@
 /* The short paths of the encoder and the reader for repeated events, compared with the long. */
 #include "nettrace_trace.h"
 
-#include "nettrace/reader_parts.h"
+#include "nettrace/reader_repeat.h"
 #include "nettrace/repeat.h"
 
 #define TYPES 4
@@ -209,6 +209,74 @@ Test(repeat, reader_returns_the_same_events_on_the_short_path)
 		cr_assert_eq(read_both_ways(bytes, size), STEPS);
 		free(bytes);
 	}
+}
+
+/* Read the bytes by runs and without them, and compare the last events of the runs. */
+static uint64_t read_by_runs(const uint8_t *bytes, size_t size)
+{
+	struct rp_reader_event other = RP_READER_EVENT_INIT;
+	const struct rp_reader_event *event;
+	struct rp_reader *reader, *plain;
+	uint64_t repeated = 0;
+
+	cr_assert_eq(rp_reader_open_memory(bytes, size, &reader), 0);
+	cr_assert_eq(rp_reader_open_memory(bytes, size, &plain), 0);
+	plain->is_plain = true;
+	while (rp_reader_next_ref(reader, &event) == 1) {
+		struct rp_repeat_run run = rp_repeat_run_begin(reader);
+
+		while (rp_repeat_run_next(&run))
+			;
+		rp_repeat_run_end(&run);
+		for (uint64_t i = 0; i <= run.count; i++)
+			cr_assert_eq(rp_reader_next(plain, &other), 1);
+		cr_assert_eq(reader->returned.time_ns, other.time_ns);
+		cr_assert_eq(reader->returned.payload_bytes, other.payload_bytes);
+		cr_assert_eq(memcmp(reader->returned.payload, other.payload, other.payload_bytes),
+			     0);
+		repeated += run.count;
+	}
+	cr_assert_eq(rp_reader_next(plain, &other), 0);
+	rp_reader_close(reader);
+	rp_reader_close(plain);
+	return repeated;
+}
+
+Test(repeat, reader_has_the_last_event_of_a_run_when_the_run_ends)
+{
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		uint64_t repeated;
+		size_t size;
+		uint8_t *bytes = write_stream(seed, true, &size, &repeated);
+
+		cr_assert_gt(read_by_runs(bytes, size), STEPS / 4);
+		free(bytes);
+	}
+}
+
+/* In version 6, an event of another type with labels is found, but not taken. */
+Test(repeat, reader_has_the_last_event_of_a_run_that_a_labelled_event_ends)
+{
+	static const struct rp_guid id = { { 1, 2, 3 } };
+	static const uint64_t payload[4] = { 1, 2, 3, 4 };
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event event = { .thread = 1, .activity = &id };
+	struct rp_encoder_event_type *types[2];
+	uint8_t *bytes;
+	size_t size;
+
+	types[0] = trace_define(encoder, "Words", 1, words, 2);
+	types[1] = trace_define(encoder, "Bool", 2, &flag, 1);
+	for (int i = 0; i < 4; i++) {
+		event.type = types[i == 3];
+		event.time_ns = TRACE_START_NS + (uint64_t)i;
+		event.payload = payload + i;
+		event.payload_bytes = i == 3 ? 1 : 8;
+		cr_assert_eq(rp_encoder_event(encoder, &event), 0);
+	}
+	bytes = trace_end(encoder, &size);
+	cr_assert_geq(read_by_runs(bytes, size), 2);
+	free(bytes);
 }
 
 Test(repeat, reader_reports_the_same_damage_on_the_short_path)

@@ -126,10 +126,13 @@ static inline bool rp_repeat_run_next(struct rp_repeat_run *run)
 {
 	const struct rp_reader *reader = run->reader;
 	const uint64_t before = run->wire.time;
+	struct rp_wire_repeat repeat;
 	int64_t ticks;
 
-	if (!rp_reader_take_repeat(reader, &run->events, &run->wire, &run->type, &run->repeat))
+	/* The search for another event overwrites `repeat` even if there is none. */
+	if (!rp_reader_take_repeat(reader, &run->events, &run->wire, &run->type, &repeat))
 		return false;
+	run->repeat = repeat;
 	ticks = (int64_t)(run->wire.time - reader->info.start_ticks);
 	run->latest = ticks > run->latest ? ticks : run->latest;
 	run->unordered += (int64_t)(run->wire.time - before) < 0;
