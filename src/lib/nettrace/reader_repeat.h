@@ -32,11 +32,14 @@ static inline int64_t rp_reader_relative_ns(const struct rp_reader_info *info, u
  * blocks, or when an event of another thread or label list takes the general path. No event was
  * lost between two successive numbers, and the thread was counted at its previous event.
  *
+ * It is always inline, so that the compiler keeps the state in registers.
+ *
  * Return: whether there was such an event; false: nothing was taken.
  */
-static inline bool rp_reader_take_repeat(const struct rp_reader *reader, struct rp_cursor *events,
-					 struct rp_wire_event *wire, struct rp_reader_type **type,
-					 struct rp_wire_repeat *ret_repeat)
+static inline __attribute__((always_inline))
+bool rp_reader_take_repeat(const struct rp_reader *reader, struct rp_cursor *events,
+			   struct rp_wire_event *wire, struct rp_reader_type **type,
+			   struct rp_wire_repeat *ret_repeat)
 {
 	struct rp_reader_type *found;
 
