@@ -102,7 +102,8 @@ class Trace:
 
     def labels(self, first, lists):
         """Lists of (kind, data)."""
-        payload = struct.pack("<II", first, len(lists))
+        # Each `+=` of bytes would copy all that was written before.
+        payload = bytearray(struct.pack("<II", first, len(lists)))
         for one in lists:
             for i, (kind, data) in enumerate(one):
                 payload += bytes([kind | (LAST if i == len(one) - 1 else 0)]) + data
