@@ -32,9 +32,10 @@ static void put_text(struct writer *writer, const char *text)
 	writer->used += 2u + bytes;
 }
 
-static void take(struct writer *writer, uint32_t id, uint64_t process, int64_t time_ns)
+static void take_from(struct writer *writer, const char *provider, uint32_t id, uint64_t process,
+		      int64_t time_ns)
 {
-	struct rp_reader_type type = { .provider = RP_SYSTEM_PROVIDER, .name = "", .id = id };
+	struct rp_reader_type type = { .provider = (char *)provider, .name = "", .id = id };
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 
 	event.type = &type;
@@ -44,6 +45,31 @@ static void take(struct writer *writer, uint32_t id, uint64_t process, int64_t t
 	event.payload_bytes = writer->used;
 	cr_assert_eq(rp_symbols_take(&writer->symbols, &event), 0);
 	writer->used = 0;
+}
+
+static void take(struct writer *writer, uint32_t id, uint64_t process, int64_t time_ns)
+{
+	take_from(writer, RP_SYSTEM_PROVIDER, id, process, time_ns);
+}
+
+/* Put a method of .NET, whose code begins at `start`. */
+static void put_method(struct writer *writer, uint64_t start, uint32_t bytes,
+		       const char *const *texts)
+{
+	const uint64_t numbers[3] = { 1, 2, start };
+	const uint32_t more[3] = { bytes, 3, 4 };
+
+	memcpy(writer->payload, numbers, sizeof(numbers));
+	memcpy(writer->payload + sizeof(numbers), more, sizeof(more));
+	writer->used = sizeof(numbers) + sizeof(more);
+	for (int i = 0; i < 3; i++) {
+		for (const char *at = texts[i];; at++) {
+			writer->payload[writer->used++] = (uint8_t)*at;
+			writer->payload[writer->used++] = 0;
+			if (!*at)
+				break;
+		}
+	}
 }
 
 static void name_process(struct writer *writer, uint64_t process, const char *name,
@@ -217,6 +243,59 @@ Test(trace_symbols, a_file_has_the_build_id_of_its_metadata)
 	cr_assert_eq(rp_symbols_sort(&writer.symbols), 0);
 	cr_expect_str_eq(find(&writer, 1, 0x1000, 0).build_id, "00ff");
 	cr_expect_null(find(&writer, 1, 0x2000, 0).build_id);
+	rp_symbols_fini(&writer.symbols);
+}
+
+Test(trace_symbols, code_of_dotnet_has_the_name_and_arguments_of_its_method)
+{
+	static const char *const texts[][3] = {
+		{ "Shop.Cart", "Add", "instance void  (int32,class System.String)" },
+		{ "", "Main", "" }, { "Shop.Cart", "Unload", "void ()" },
+	};
+	static const char runtime[] = "Microsoft-Windows-DotNETRuntime";
+	static const char rundown[] = "Microsoft-Windows-DotNETRuntimeRundown";
+	static struct writer writer;
+
+	put_method(&writer, 0x1000, 0x100, texts[0]);
+	take_from(&writer, rundown, 144, 1, 0);
+	put_method(&writer, 0x2000, 0x100, texts[1]);
+	take_from(&writer, runtime, 143, 1, 0);
+	/* The runtime's event 144 reports that a method was unloaded. */
+	put_method(&writer, 0x3000, 0x100, texts[2]);
+	take_from(&writer, runtime, 144, 1, 0);
+	cr_assert_eq(rp_symbols_sort(&writer.symbols), 0);
+	cr_expect_str_eq(find(&writer, 1, 0x1000, 0).function,
+			 "Shop.Cart.Add(int32,class System.String)");
+	cr_expect_str_eq(find(&writer, 1, 0x10ff, 0).function,
+			 "Shop.Cart.Add(int32,class System.String)");
+	cr_expect_null(find(&writer, 1, 0x1100, 0).function);
+	cr_expect_null(find(&writer, 2, 0x1000, 0).function);
+	cr_expect_str_eq(find(&writer, 1, 0x2000, 0).function, "Main");
+	cr_expect_null(find(&writer, 1, 0x3000, 0).function);
+	rp_symbols_fini(&writer.symbols);
+}
+
+Test(trace_symbols, damaged_methods_of_dotnet_are_ignored)
+{
+	static const char *const texts[3] = { "Shop", "Add", "void ()" };
+	static const char rundown[] = "Microsoft-Windows-DotNETRuntimeRundown";
+	static struct writer writer;
+	size_t bytes;
+
+	put_method(&writer, 0x1000, 0x100, texts);
+	bytes = writer.used;
+	for (size_t i = 0; i < bytes; i++) {
+		put_method(&writer, 0x1000, 0x100, texts);
+		writer.used = i;
+		take_from(&writer, rundown, 144, 1, 0);
+	}
+	put_method(&writer, 0x1000, 0, texts);
+	take_from(&writer, rundown, 144, 1, 0);
+	put_method(&writer, UINT64_MAX, 2, texts);
+	take_from(&writer, rundown, 144, 1, 0);
+	cr_assert_eq(rp_symbols_sort(&writer.symbols), 0);
+	cr_expect_null(find(&writer, 1, 0x1000, 0).function);
+	cr_expect_null(find(&writer, 1, UINT64_MAX, 0).function);
 	rp_symbols_fini(&writer.symbols);
 }
 

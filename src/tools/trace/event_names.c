@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tools/trace/dotnet_method.h"
 #include "tools/trace/machine_clock.h"
 
 bool rp_event_is_internal(const char *provider, const char *name)
@@ -24,7 +25,7 @@ bool rp_event_describes(const struct rp_reader_type *type)
 		RP_MACHINE_EVENT_LOSS,
 	};
 
-	if (rp_event_is_own(type->provider))
+	if (rp_event_is_own(type->provider) || rp_dotnet_is_method(type))
 		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(type->name, names[i]))

@@ -2,7 +2,7 @@
 /*
  * The file of an index. Numbers are little-endian; the version changes with every change.
  *
- *	0	"RPIDX\0\0\2"
+ *	0	"RPIDX\0\0\3"
  *	8	u64 bytes of the trace, i64 its time of modification in ns, u64 hash of its first
  *		and last 64 KB
  *	32	u64 blocks, u64 types, u64 bytes of texts, u64 events, i64 first_ns, i64 last_ns,
@@ -27,7 +27,7 @@
 #include "base/hash.h"
 #include "nettrace/outbuf.h"
 
-#define MAGIC "RPIDX\0\0\2"
+#define MAGIC "RPIDX\0\0\3"
 #define MAGIC_BYTES 8u
 #define HEADER_BYTES 96u
 #define TYPE_BYTES 16u

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
+#include "tools/trace/dotnet_method.h"
 #include "tools/trace/input.h"
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_index.h"
@@ -117,6 +118,22 @@ static int take_function(struct rp_symbols *symbols, struct rp_cursor payload,
 	return add_range(symbols, &symbols->functions, &range);
 }
 
+/* Code that a runtime generated is in no mapping of a file. */
+static int take_method(struct rp_symbols *symbols, const struct rp_reader_event *event,
+		       struct rp_symbol_range range)
+{
+	struct rp_dotnet_method method;
+	int ret = rp_dotnet_method_read(event, &method);
+
+	if (ret)
+		return ret == -EBADMSG ? 0 : ret;
+	range.start = method.start;
+	range.last = method.last;
+	range.name = rp_text_pool_add(&symbols->texts, method.name);
+	free(method.name);
+	return range.name ? add_range(symbols, &symbols->functions, &range) : -ENOMEM;
+}
+
 /* Return: the pool's copy of the build id in the JSON text; NULL: it has none, or no memory. */
 static const char *parse_build_id(struct rp_symbols *symbols, const char *text)
 {
@@ -191,6 +208,8 @@ int rp_symbols_take(struct rp_symbols *symbols, const struct rp_reader_event *ev
 	struct rp_symbol_range range = { .time_ns = event->time_ns };
 	int ret = rp_symbols_process_id(&symbols->tree, event, &range.process);
 
+	if (ret == 0 && rp_dotnet_is_method(event->type))
+		return take_method(symbols, event, range);
 	if (ret || event->type->field_count || !rp_system_is_event(event))
 		return ret;
 	switch (event->type->id) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The names that a trace has for processes and addresses, from its events of the provider
- * Universal.System.
+ * Universal.System and from those of the .NET runtime about methods.
  *
  * A trace reports a mapping before the first stack that needs it, or, in a trace of one process, at
  * the end. At a given time, an address therefore belongs to the mapping that was reported last
