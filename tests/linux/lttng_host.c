@@ -475,7 +475,8 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 	} else if (strcmp(command, "tick") == 0) {
 		write_ticks(a, b, text);
 	} else if (strcmp(command, "json") == 0) {
-		RP_JSON(texts, RP_LEVEL_INFORMATIONAL, "script", "{\"n\": 5, \"wide\": \"\u00f6\"}");
+		RP_JSON(texts, RP_LEVEL_INFORMATIONAL, "script",
+			"{\"n\": 5, \"wide\": \"\u00f6\"}");
 		RP_JSON(texts, RP_LEVEL_ERROR, "script", "no JSON");
 	} else if (strcmp(command, "invalid") == 0) {
 		write_ticks(a, 1, "\xff" "a\xe2\x82" "b\xc3\xa9\xed\xa0\x80");
