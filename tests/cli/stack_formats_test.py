@@ -121,6 +121,32 @@ class StackFormats(ToolTest):
         self.assertEqual((texts[kind["type"][0]], texts[kind["unit"][0]]), ("samples", "count"))
         self.assertEqual(profile["duration_nanos"], [1000 * (len(samples) - 1)])
 
+    def test_pprof_has_a_line_for_each_inlined_function(self):
+        """The names are those that `ringpipe symbolize --inlines` makes."""
+        names = {"leaf (inlined by middle, main)": ["leaf", "middle", "main"],
+                 "f<int, long> (inlined by g(int, char), operator<<, cooperator<int, int>, main)":
+                 ["f<int, long>", "g(int, char)", "operator<<", "cooperator<int, int>", "main"],
+                 "plain": ["plain"], "open (inlined by main": ["open (inlined by main"],
+                 " (inlined by main)": [" (inlined by main)"],
+                 "none (inlined by )": ["none (inlined by )"],
+                 "deep (inlined by " + ", ".join(40 * "x") + ")":
+                 ["deep (inlined by " + ", ".join(40 * "x") + ")"]}
+        machine = Machine()
+        machine.name(7, "shop").map(7, 1, 0x1000, 0x9000, "/bin/shop")
+        for number, name in enumerate(names):
+            machine.function(7, 1, 0x1000 + 16 * number, 0x100f + 16 * number, name)
+            machine.sample(7, 7, [0x1004 + 16 * number])
+        profile = self.pprof(machine.end())
+        texts = profile["string_table"]
+        functions = {row["id"][0]: (texts[row["name"][0]], texts[row.get("filename", [0])[0]])
+                     for row in profile["function"]}
+        self.assertEqual(len(functions), len(profile["function"]))
+        lines = {row["id"][0]: [functions[line["function_id"][0]] for line in row["line"]]
+                 for row in profile["location"]}
+        found = [lines[sample["location_id"][0]] for sample in profile["sample"]]
+        self.assertCountEqual(found, [[(part, "/bin/shop") for part in parts]
+                                      for parts in names.values()])
+
     def profiles_data(self, trace):
         """Return a ProfilesData message of OTLP."""
         if not shutil.which("protoc"):

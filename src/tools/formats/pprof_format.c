@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The format of pprof, a protocol buffer: samples with labels for process and thread, a location
- * for each function, and a mapping for each file of code. It is not compressed; pprof reads it with
- * or without gzip.
+ * for each function, and a mapping for each file of code. A location of inlined functions has a
+ * line for each. The profile is not compressed; pprof reads it with or without gzip.
  *
  * Source: proto/profile.proto of github.com/google/pprof.
  */
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/formats/inlined_names.h"
 #include "tools/formats/proto_out.h"
 #include "tools/formats/stack_samples.h"
 #include "tools/formats/string_table.h"
@@ -27,7 +28,10 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING_ID = 2, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION_ID = 1 };
 enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_FILENAME = 4 };
 
-/* The first strings; the names of the functions follow, and then two for each file. */
+/*
+ * The first strings; the names of the functions follow, then two for each file, and then the names
+ * of inlined functions and of those that contain them.
+ */
 enum { STRING_EMPTY, STRING_SAMPLES, STRING_COUNT, STRING_PROCESS, STRING_THREAD, STRING_NO_STACK,
        STRING_FIRST };
 
@@ -38,6 +42,7 @@ struct pprof_state {
 	struct rp_string_table files;	/* of code */
 	const char **build_ids;		/* of each file; NULL: unknown */
 	uint32_t *file_of_function;	/* its number in `files` and 1; 0: unknown */
+	uint64_t part_count;		/* functions of locations with several */
 };
 
 /* Pass what is in `message` to the output, so that memory is needed for one part at a time. */
@@ -157,20 +162,12 @@ static void put_mappings(struct pprof_state *state)
 	}
 }
 
-/* Write a function, and its location, with the same id. `file`: its number and 1, or 0. */
+/* `file`: its number and 1, or 0. */
 static void put_function(struct pprof_state *state, uint64_t id, uint64_t name, uint64_t file)
 {
 	struct rp_format_out *message = &state->message;
-	size_t part = rp_proto_begin(message, PROFILE_LOCATION), line;
+	const size_t part = rp_proto_begin(message, PROFILE_FUNCTION);
 
-	rp_proto_varint(message, LOCATION_ID, id);
-	if (file)
-		rp_proto_varint(message, LOCATION_MAPPING_ID, file);
-	line = rp_proto_begin(message, LOCATION_LINE);
-	rp_proto_varint(message, LINE_FUNCTION_ID, id);
-	rp_proto_end(message, line);
-	rp_proto_end(message, part);
-	part = rp_proto_begin(message, PROFILE_FUNCTION);
 	rp_proto_varint(message, FUNCTION_ID, id);
 	rp_proto_varint(message, FUNCTION_NAME, name);
 	if (file)
@@ -179,14 +176,69 @@ static void put_function(struct pprof_state *state, uint64_t id, uint64_t name, 
 	pass(state);
 }
 
+/* Write a location, with lines for the functions from `function` on, innermost first. */
+static void put_location(struct pprof_state *state, uint64_t id, uint64_t file, uint64_t function,
+			 size_t functions)
+{
+	struct rp_format_out *message = &state->message;
+	const size_t part = rp_proto_begin(message, PROFILE_LOCATION);
+
+	rp_proto_varint(message, LOCATION_ID, id);
+	if (file)
+		rp_proto_varint(message, LOCATION_MAPPING_ID, file);
+	for (size_t i = 0; i < functions; i++) {
+		const size_t line = rp_proto_begin(message, LOCATION_LINE);
+
+		rp_proto_varint(message, LINE_FUNCTION_ID, function + i);
+		rp_proto_end(message, line);
+	}
+	rp_proto_end(message, part);
+	pass(state);
+}
+
 static void put_functions(struct pprof_state *state)
 {
-	const size_t count = state->samples->profile.tree.function_count;
+	const struct rp_call_tree *tree = &state->samples->profile.tree;
+	const uint64_t no_stack = no_stack_id(state->samples);
+	const uint64_t part_string = file_string(state, state->files.count);
+	struct rp_inlined_name parts[RP_INLINED_NAMES_MAX];
 
-	for (size_t i = 0; i < count; i++)
-		put_function(state, i + 1, STRING_FIRST + i, state->file_of_function[i]);
-	if (state->lacks_stacks)
-		put_function(state, no_stack_id(state->samples), STRING_NO_STACK, 0);
+	for (size_t i = 0; i < tree->function_count; i++) {
+		const uint64_t file = state->file_of_function[i];
+		const char *name = tree->functions[i].name;
+		const size_t count = name ? rp_inlined_names_find(name, parts) : 1;
+
+		if (count == 1) {
+			put_location(state, i + 1, file, i + 1, 1);
+			put_function(state, i + 1, STRING_FIRST + i, file);
+			continue;
+		}
+		put_location(state, i + 1, file, no_stack + 1 + state->part_count, count);
+		for (size_t k = 0; k < count; k++, state->part_count++)
+			put_function(state, no_stack + 1 + state->part_count,
+				     part_string + state->part_count, file);
+	}
+	if (state->lacks_stacks) {
+		put_location(state, no_stack, 0, no_stack, 1);
+		put_function(state, no_stack, STRING_NO_STACK, 0);
+	}
+}
+
+/* Write the names in the order in which put_functions() numbers them. */
+static void put_parts(struct pprof_state *state)
+{
+	const struct rp_call_tree *tree = &state->samples->profile.tree;
+	struct rp_inlined_name parts[RP_INLINED_NAMES_MAX];
+
+	for (size_t i = 0; i < tree->function_count && state->part_count; i++) {
+		const char *name = tree->functions[i].name;
+		const size_t count = name ? rp_inlined_names_find(name, parts) : 1;
+
+		for (size_t k = 0; count > 1 && k < count; k++)
+			rp_proto_utf8(&state->message, PROFILE_STRING_TABLE,
+				      (const uint8_t *)parts[k].text, parts[k].length);
+		pass(state);
+	}
 }
 
 static void put_strings(struct pprof_state *state)
@@ -214,6 +266,7 @@ static void put_strings(struct pprof_state *state)
 		rp_proto_text(message, PROFILE_STRING_TABLE, build_id ? build_id : "");
 		pass(state);
 	}
+	put_parts(state);
 }
 
 static void put_time(struct pprof_state *state)
