@@ -104,6 +104,7 @@ static __always_inline void begin_own(struct rp_wait_record *record, struct task
 	record->other_thread = record->other_process = 0;
 	record->processor = bpf_get_smp_processor_id();
 	record->kernel_frames = 0;
+	record->file_bytes = 0;
 	record->time_ns = now;
 	record->began_ns = record->woken_ns = 0;
 }
@@ -128,21 +129,25 @@ static __always_inline int find_descriptor(const struct thread_call *call, long 
 }
 
 /* Only files on disks have a name that says something. */
-static __always_inline void take_file(char *name, struct task_struct *task, int descriptor)
+static __always_inline void take_file(struct rp_wait_record *record, struct task_struct *task,
+				      int descriptor)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
 	struct file **files = BPF_CORE_READ(table, fd), *file = NULL;
 	struct dentry *entry;
 	unsigned int type;
+	long bytes;
 
 	if (descriptor < 0 || (unsigned int)descriptor >= BPF_CORE_READ(table, max_fds))
 		return;
 	bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
 	entry = BPF_CORE_READ(file, f_path.dentry);
 	type = BPF_CORE_READ(entry, d_inode, i_mode) & MODE_TYPE;
-	if (type == MODE_REGULAR || type == MODE_DIRECTORY || type == MODE_BLOCK_DEVICE)
-		bpf_probe_read_kernel_str(name, RP_WAIT_FILE_BYTES,
+	if (type != MODE_REGULAR && type != MODE_DIRECTORY && type != MODE_BLOCK_DEVICE)
+		return;
+	bytes = bpf_probe_read_kernel_str(record->call.file, sizeof(record->call.file),
 					  BPF_CORE_READ(entry, d_name.name));
+	record->file_bytes = bytes > 0 ? (__u32)bytes : 0;
 }
 
 SEC("tp_btf/sys_exit")
@@ -168,9 +173,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	record->call.number = call->number;
 	__builtin_memcpy(record->call.arguments, call->arguments, sizeof(call->arguments));
 	record->call.result = result;
-	__builtin_memset(record->call.file, 0, sizeof(record->call.file));
 	if (now - began >= FILE_CALL_NS)
-		take_file(record->call.file, task, find_descriptor(call, result));
+		take_file(record, task, find_descriptor(call, result));
 	take_registers(record, task);
 	take_context(&record->context, task);
 	/* All calls are too many for copies of stacks. */

@@ -12,7 +12,7 @@
 #define RP_WAIT_FRAMES_MAX 64
 #define RP_WAIT_STACK_BYTES 16384
 #define RP_WAIT_NAME_BYTES 16		/* of a thread, as the kernel limits it */
-#define RP_WAIT_FILE_BYTES 40
+#define RP_WAIT_FILE_BYTES 256		/* of a file name, as the kernel limits it */
 #define RP_WAIT_DEVICE_BYTES 32		/* of a disk, as the kernel limits it */
 
 enum rp_wait_kind {
@@ -54,7 +54,7 @@ struct rp_call {
 	__u64 number;
 	__u64 arguments[6];
 	__s64 result;
-	char file[RP_WAIT_FILE_BYTES];	/* the last part of its name; empty: unknown or none */
+	char file[RP_WAIT_FILE_BYTES];	/* the last part of its name */
 };
 
 struct rp_fault {
@@ -104,7 +104,7 @@ struct rp_wait_record {
 	__u32 has_registers;
 	struct rp_wait_registers registers;
 	struct rp_trace_context context;	/* of the thread whose stack follows */
-	__u32 unused;
+	__u32 file_bytes;		/* of call.file, with its NUL; 0: it is unset */
 	union {
 		struct {
 			__u64 frames[RP_WAIT_FRAMES_MAX];
@@ -118,14 +118,20 @@ struct rp_wait_record {
 	__u8 stack[];			/* from the stack pointer up */
 };
 
-#define RP_WAIT_SHORT_BYTES \
-	(__builtin_offsetof(struct rp_wait_record, frames) + sizeof(struct rp_call))
+/* The bytes of a record without frames, a stack and the name of a file. */
+#define RP_WAIT_SHORT_BYTES __builtin_offsetof(struct rp_wait_record, call.file)
+
+_Static_assert(sizeof(struct rp_fault) <= __builtin_offsetof(struct rp_call, file) &&
+	       sizeof(struct rp_block_request) <= __builtin_offsetof(struct rp_call, file) &&
+	       sizeof(struct rp_interrupt) <= __builtin_offsetof(struct rp_call, file),
+	       "they fit into the bytes of a short record");
 
 /* Return: the bytes of a record that a ring contains. */
 static inline __u64 rp_wait_record_bytes(const struct rp_wait_record *record)
 {
 	if (record->kind >= RP_WAIT_CALL && record->stack_bytes == 0)
-		return RP_WAIT_SHORT_BYTES;
+		return RP_WAIT_SHORT_BYTES +
+		       (record->kind == RP_WAIT_CALL ? record->file_bytes : 0);
 	return sizeof(*record) + record->stack_bytes;
 }
 

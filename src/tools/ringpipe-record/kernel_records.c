@@ -149,7 +149,7 @@ static int take_call(struct rp_recorder *recorder, const struct arrival *arrival
 		.name = rp_syscall_name(record->call.number),
 		.result = record->call.result,
 		.duration_ns = record->time_ns - record->began_ns,
-		.file = record->call.file,
+		.file = record->file_bytes ? record->call.file : "",
 	};
 	int ret = 0;
 

@@ -73,7 +73,7 @@ static const struct point_plan plans[POINT_COUNT] = {
 /* The call and the fault that a thread has begun. */
 struct begun_work {
 	uint64_t call_ns, fault_ns;	/* 0: nothing */
-	struct rp_call call;
+	uint64_t number, arguments[6];	/* of the call */
 	struct rp_fault fault;
 };
 
@@ -169,11 +169,11 @@ static int begin_call(struct rp_points *points, const struct point_sample *sampl
 	if (!state)
 		return -ENOMEM;
 	state->call_ns = sample->record->time_ns;
-	state->call.number = number(sample, 0);
-	at.fields[1].bytes = sizeof(state->call.arguments[0]);
+	state->number = number(sample, 0);
+	at.fields[1].bytes = sizeof(state->arguments[0]);
 	for (size_t i = 0; i < 6; i++, at.fields[1].offset += at.fields[1].bytes)
-		state->call.arguments[i] = rp_tracepoint_number(&at, 1, from->sample.fields,
-								from->sample.field_bytes);
+		state->arguments[i] = rp_tracepoint_number(&at, 1, from->sample.fields,
+							   from->sample.field_bytes);
 	return 0;
 }
 
@@ -187,11 +187,12 @@ static int end_call(struct rp_points *points, const struct point_sample *sample)
 		return -ENOMEM;
 	began_ns = state->call_ns;
 	state->call_ns = 0;
-	if (!began_ns || state->call.number != number(sample, 0) ||
+	if (!began_ns || state->number != number(sample, 0) ||
 	    sample->record->time_ns - began_ns < points->threshold_ns)
 		return 0;
 	record = begin_record(points, RP_WAIT_CALL, sample->record, began_ns);
-	record->call = state->call;
+	record->call.number = state->number;
+	memcpy(record->call.arguments, state->arguments, sizeof(state->arguments));
 	record->call.result = (int64_t)number(sample, 1);
 	take_stack(record, sample->record);
 	return points->callback(points->user, record);
