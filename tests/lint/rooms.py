@@ -68,8 +68,8 @@ ROWS = {
     'tests/unit/': 'base ring ipc host symbols core nettrace sink counter diag unwind sample '
                    'export lttng cli trace analysis client ringpipe ringpipe-dump ringpipe-kernel '
                    'ringpipe-record recover trigger',
-    'tests/fuzz/': 'host ring ipc nettrace diag unwind cli trace analysis client ringpipe '
-                   'ringpipe-dump ringpipe-gen ringpipe-kernel ringpipe-record '
+    'tests/fuzz/': 'host ring ipc nettrace diag unwind cli trace analysis formats client '
+                   'ringpipe ringpipe-dump ringpipe-gen ringpipe-kernel ringpipe-record '
                    'ringpipe-symbolize recover trigger',
     'tests/': '',
 }
