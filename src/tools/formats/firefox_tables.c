@@ -198,7 +198,8 @@ static int compare_markers(const void *left, const void *right)
 
 static void put_markers(const struct rp_firefox *firefox, size_t first, size_t end)
 {
-	const struct rp_firefox_marker *rows = firefox->markers + first;
+	/* Without any marker, the array is NULL. */
+	const struct rp_firefox_marker *rows = first < end ? &firefox->markers[first] : NULL;
 	struct rp_format_out *out = firefox->out;
 	const size_t count = end - first;
 
