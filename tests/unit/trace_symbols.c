@@ -224,6 +224,26 @@ Test(trace_symbols, a_process_that_ended_keeps_its_name)
 	rp_symbols_fini(&writer.symbols);
 }
 
+/* The recorder reports the kernel's mapping and functions of each life of a process id. */
+Test(trace_symbols, the_kernels_functions_have_names_after_the_end_of_a_process)
+{
+	const uint64_t kernel = 0xffff800000000000;
+	static struct writer writer;
+	uint64_t id;
+
+	name_process(&writer, 1, "first", 0);
+	id = map(&writer, 1, kernel, UINT64_MAX, "vmlinux", 10);
+	take(&writer, RP_SYSTEM_PROCESS_EXIT, 1, 100);
+	function(&writer, 1, id, kernel + 0x1000, kernel + 0x1fff, "exit", 150);
+	name_process(&writer, 1, "second", 200);
+	map(&writer, 1, kernel, UINT64_MAX, "vmlinux", 210);
+	cr_assert_eq(rp_symbols_sort(&writer.symbols), 0);
+	for (int64_t time_ns = 50; time_ns <= 250; time_ns += 50)
+		cr_expect_str_eq(find(&writer, 1, kernel + 0x1800, time_ns).function, "exit");
+	cr_expect_str_eq(find(&writer, 1, kernel + 0x1800, 150).file, "vmlinux");
+	rp_symbols_fini(&writer.symbols);
+}
+
 Test(trace_symbols, a_file_has_the_build_id_of_its_metadata)
 {
 	static struct writer writer;

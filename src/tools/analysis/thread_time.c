@@ -14,7 +14,6 @@
 #define UNIVERSAL "Universal.Events"
 #define SAMPLE_ID 1u
 #define SWITCH_ID 2u
-#define KERNEL_START 0xffff800000000000ull
 #define FRAMES_MAX 64u
 #define STATE_RUNNING 0u
 /* A request to a disk that lasts so much longer than an interval is not what its thread awaits. */
@@ -172,7 +171,7 @@ static const char *find_program_function(const struct rp_thread_time *time,
 	for (uint32_t i = 0; i < event->frame_count; i++) {
 		const uint64_t address = rp_stack_frame(event, time->pointer_bytes, i);
 
-		if (address >= KERNEL_START)
+		if (address >= RP_KERNEL_START)
 			continue;
 		rp_symbols_find(time->symbols, event->process, event->time_ns, address, &symbol);
 		if (symbol.file && !is_system_library(symbol.file))
@@ -205,7 +204,7 @@ static int take_sample(struct rp_thread_time *time, const struct rp_reader_event
 	const char *function = NULL;
 
 	for (uint32_t i = 0; i < event->frame_count && !function; i++) {
-		if (rp_stack_frame(event, time->pointer_bytes, i) < KERNEL_START)
+		if (rp_stack_frame(event, time->pointer_bytes, i) < RP_KERNEL_START)
 			function = function_of(time, event, i);
 	}
 	for (size_t i = find_first(time, event->thread, event->time_ns);

@@ -10,9 +10,9 @@
 #include "base/array.h"
 #include "modules/symbols/find.h"
 #include "tools/ringpipe-record/perf_map.h"
+#include "tools/trace/stack_frame.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
-#define KERNEL_START 0xffff800000000000ull
 
 struct function {
 	uint64_t start, end;		/* addresses of the ELF file; end is exclusive */
@@ -121,7 +121,7 @@ static int ask(struct rp_functions *functions, const struct rp_record_hit *hit)
 	struct known *known;
 	uint64_t vaddr, *grown;
 
-	if (hit->address >= KERNEL_START || !place_of(hit, &mapped, &vaddr))
+	if (hit->address >= RP_KERNEL_START || !place_of(hit, &mapped, &vaddr))
 		return 0;
 	known = known_of(functions, mapped->image);
 	if (!known)
@@ -238,7 +238,7 @@ static int name(struct rp_functions *functions, struct rp_record_trace *trace,
 	struct known *known;
 	uint64_t vaddr, bias;
 
-	if (hit->address >= KERNEL_START)
+	if (hit->address >= RP_KERNEL_START)
 		return name_kernel(functions, trace, hit);
 	if (!place_of(hit, &mapped, &vaddr))
 		return name_generated(map, trace, hit, mapped);

@@ -25,11 +25,9 @@
 #include "nettrace/format.h"
 #include "tools/client/machine_time.h"
 #include "tools/trace/machine_events.h"
+#include "tools/trace/stack_frame.h"
 
 #define PAYLOAD_BYTES (2u * PATH_MAX + 2048u)
-
-/* The kernel's half of the addresses. */
-#define KERNEL_START 0xffff800000000000ull
 
 struct rp_record_trace {
 	struct rp_encoder *encoder;
@@ -262,10 +260,10 @@ static int put_mapping_of(struct rp_record_trace *trace, struct rp_machine_proce
 {
 	struct rp_mapped *mapped;
 
-	if (address >= KERNEL_START) {
+	if (address >= RP_KERNEL_START) {
 		struct rp_image kernel = { .path = (char *)"vmlinux" };
 		struct rp_mapped all = {
-			.start = KERNEL_START, .end = UINT64_MAX, .image = &kernel,
+			.start = RP_KERNEL_START, .end = UINT64_MAX, .image = &kernel,
 		};
 		int ret;
 

@@ -425,6 +425,7 @@ static void follow_end(struct rp_process_table *table, const struct rp_perf_reco
 	if (--thread->process->threads > 0)
 		return;
 	thread->process->has_ended = true;
+	thread->process->ended_ns = record->time_ns;
 	*ret_ended = thread->process;
 }
 
@@ -514,16 +515,21 @@ static void forget_at(struct rp_process_table *table, size_t index)
 	destroy_process(process);
 }
 
-void rp_process_table_forget(struct rp_process_table *table)
+static bool ended_before(const struct rp_machine_process *process, uint64_t before_ns)
+{
+	return process->has_ended && process->ended_ns < before_ns;
+}
+
+void rp_process_table_forget(struct rp_process_table *table, uint64_t before_ns)
 {
 	for (size_t i = 0; i < table->thread_count; i++) {
 		struct rp_machine_thread *thread = &table->threads[i];
 
-		if (thread->process && thread->process->has_ended)
+		if (thread->process && ended_before(thread->process, before_ns))
 			thread->process = NULL;
 	}
 	for (size_t i = table->process_count; i > 0; i--) {
-		if (table->processes[i - 1]->has_ended)
+		if (ended_before(table->processes[i - 1], before_ns))
 			forget_at(table, i - 1);
 	}
 }

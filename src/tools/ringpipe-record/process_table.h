@@ -39,6 +39,7 @@ struct rp_machine_process {
 	uint32_t threads;		/* that have not ended */
 	bool existed;			/* before the recording */
 	bool has_ended;
+	uint64_t ended_ns;		/* 0: unknown */
 	bool is_kernel;			/* a thread of the kernel */
 	int matches;			/* the filter: 1; 0: not; -ESRCH: unknown yet */
 	bool was_wanted;		/* of its parent, or of its program before exec(2) */
@@ -129,7 +130,10 @@ bool rp_process_table_has(const struct rp_process_table *table, pid_t pid);
 size_t rp_process_table_count(const struct rp_process_table *table);
 struct rp_machine_process *rp_process_table_at(const struct rp_process_table *table, size_t index);
 
-/* Free processes that have ended. Their names must be in the trace. */
-void rp_process_table_forget(struct rp_process_table *table);
+/*
+ * Free processes that ended before the time. Their names must be in the trace. A process has
+ * samples after its end, because it still runs in the kernel for a moment.
+ */
+void rp_process_table_forget(struct rp_process_table *table, uint64_t before_ns);
 
 #endif

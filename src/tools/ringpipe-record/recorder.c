@@ -23,6 +23,9 @@
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
 
+/* A process that ended may have samples for so long. */
+#define END_NS 100000000ull
+
 /* The largest power of two within the share and the limits. */
 static size_t choose_bytes(size_t share, size_t max)
 {
@@ -482,7 +485,7 @@ static int name_functions(struct rp_recorder *recorder)
 	int ret = rp_functions_resolve(recorder->functions, recorder->trace);
 
 	recorder->named_ns = rp_machine_time_ns();
-	rp_process_table_forget(recorder->processes);
+	rp_process_table_forget(recorder->processes, recorder->named_ns - END_NS);
 	return ret;
 }
 

@@ -10,9 +10,8 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
+#include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
-
-#define KERNEL_START 0xffff800000000000ull
 
 /* Addresses are merged when so many have come since the last time. */
 #define MERGE_ADDRESSES 65536u
@@ -97,7 +96,7 @@ static int take_stack(struct rp_trace_code *code, const struct rp_reader_event *
 
 		memcpy(&one.address, (const uint8_t *)event->frames + i * sizeof(one.address),
 		       sizeof(one.address));
-		if (one.address >= KERNEL_START)
+		if (one.address >= RP_KERNEL_START)
 			continue;
 		grown[code->address_count++] = one;
 		is_return = true;

@@ -14,8 +14,6 @@
 
 #define CPU_SAMPLE 1u			/* id in Universal.Events */
 
-#define KERNEL_START 0xffff800000000000ull
-
 /* The maximum number of processes, and of functions of each, in text. JSON contains all. */
 #define PROCESSES_SHOWN 10u
 #define FUNCTIONS_SHOWN 3u
@@ -82,7 +80,7 @@ static uint64_t choose_address(const struct rp_hot_functions *hot,
 
 	for (uint32_t i = 0; i < event->frame_count; i++) {
 		address = rp_stack_frame(event, hot->pointer_bytes, i);
-		if (address < KERNEL_START)
+		if (address < RP_KERNEL_START)
 			return address;
 		if (i == 0)
 			first = address;

@@ -20,7 +20,6 @@
 #define RP_PERF_PATH_MAX 4096u		/* bytes */
 #define RP_PERF_FRAMES_MAX 1024u
 #define RP_PERF_PROCESSES_MAX (1u << 20)
-#define RP_PERF_KERNEL_START 0xffff800000000000ull
 
 struct rp_perf_mapped {
 	uint64_t start, end, offset;

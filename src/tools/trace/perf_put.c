@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "tools/trace/perf_copy.h"
+#include "tools/trace/stack_frame.h"
 
 #define OUTPUT_BYTES (1u << 20)
 #define CONTEXT_MAX 4095u		/* frames from -4095 on are marks of contexts */
@@ -152,7 +153,7 @@ static int put_kernel_function(struct rp_perf_copy *copy, struct rp_perf_process
 		return 0;
 	if (!process->kernel_mapping) {
 		struct rp_perf_mapped kernel = {
-			.start = RP_PERF_KERNEL_START, .end = UINT64_MAX, .path = "vmlinux",
+			.start = RP_KERNEL_START, .end = UINT64_MAX, .path = "vmlinux",
 		};
 
 		ret = put_mapping(copy, process, &kernel);
@@ -176,7 +177,7 @@ int rp_perf_put_frames(struct rp_perf_copy *copy, struct rp_perf_process *proces
 	int ret = 0;
 
 	for (uint32_t i = 0; ret == 0 && i < frame_count; i++)
-		ret = frames[i] < RP_PERF_KERNEL_START ?
+		ret = frames[i] < RP_KERNEL_START ?
 		      put_mapping_of(copy, process, frames[i]) :
 		      put_kernel_function(copy, process, frames[i]);
 	return ret;

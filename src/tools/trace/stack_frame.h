@@ -9,6 +9,9 @@
 
 #include <ringpipe/reader.h>
 
+/* The kernel's half of the addresses, which is the same in all processes. */
+#define RP_KERNEL_START 0xffff800000000000ull
+
 /*
  * Return the address of a frame.
  * @pointer_bytes: of the trace; see struct rp_reader_info.

@@ -11,6 +11,7 @@
 #include "base/cursor.h"
 #include "tools/trace/dotnet_method.h"
 #include "tools/trace/input.h"
+#include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_index.h"
 
@@ -442,6 +443,10 @@ static bool is_nearer(const struct rp_symbol_range *row, const struct rp_symbol_
 	return is_earlier == (row->reported > best->reported);
 }
 
+/*
+ * The kernel's code is the same in all lives. A process still runs in the kernel for a moment after
+ * the trace reports its end.
+ */
 static const struct rp_symbol_range *find_mapping(const struct rp_symbols *symbols,
 						  uint64_t process, int64_t time_ns,
 						  uint64_t address, uint32_t life)
@@ -451,7 +456,8 @@ static const struct rp_symbol_range *find_mapping(const struct rp_symbols *symbo
 	unsigned int examined = 0;
 
 	while ((row = next_row(&symbols->mappings, process, address, &at, &examined))) {
-		if (row->life == life && is_nearer(row, best, time_ns))
+		if ((row->life == life || address >= RP_KERNEL_START) &&
+		    is_nearer(row, best, time_ns))
 			best = row;
 	}
 	return best;
