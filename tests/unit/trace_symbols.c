@@ -224,14 +224,16 @@ Test(trace_symbols, a_process_that_ended_keeps_its_name)
 	rp_symbols_fini(&writer.symbols);
 }
 
-/* The recorder reports the kernel's mapping and functions of each life of a process id. */
-Test(trace_symbols, the_kernels_functions_have_names_after_the_end_of_a_process)
+/* The last samples of a process come after its end, with the functions that called exit(2). */
+Test(trace_symbols, addresses_have_names_until_another_process_has_the_id)
 {
 	const uint64_t kernel = 0xffff800000000000;
 	static struct writer writer;
 	uint64_t id;
 
 	name_process(&writer, 1, "first", 0);
+	id = map(&writer, 1, 0x1000, 0x2000, "/first", 5);
+	function(&writer, 1, id, 0x1000, 0x1fff, "main", 150);
 	id = map(&writer, 1, kernel, UINT64_MAX, "vmlinux", 10);
 	take(&writer, RP_SYSTEM_PROCESS_EXIT, 1, 100);
 	function(&writer, 1, id, kernel + 0x1000, kernel + 0x1fff, "exit", 150);
@@ -241,6 +243,10 @@ Test(trace_symbols, the_kernels_functions_have_names_after_the_end_of_a_process)
 	for (int64_t time_ns = 50; time_ns <= 250; time_ns += 50)
 		cr_expect_str_eq(find(&writer, 1, kernel + 0x1800, time_ns).function, "exit");
 	cr_expect_str_eq(find(&writer, 1, kernel + 0x1800, 150).file, "vmlinux");
+	cr_expect_str_eq(find(&writer, 1, 0x1000, 150).function, "main");
+	cr_expect_str_eq(find(&writer, 1, 0x1000, 199).file, "/first");
+	cr_expect_null(find(&writer, 1, 0x1000, 200).file);
+	cr_expect_null(find(&writer, 1, 0x1000, 200).function);
 	rp_symbols_fini(&writer.symbols);
 }
 

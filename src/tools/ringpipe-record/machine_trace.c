@@ -535,9 +535,13 @@ int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_proce
 			  uint64_t time_ns)
 {
 	const struct rp_record_trace_place place = { .time_ns = time_ns };
+	int ret;
 
-	return process->in_trace ?
-	       put(trace, RP_MACHINE_PROCESS_EXIT, process, &place, NULL, 0) : 0;
+	if (!process->in_trace)
+		return 0;
+	/* A new name after the end would be that of another process. */
+	ret = put_process(trace, process, &place);
+	return ret ? ret : put(trace, RP_MACHINE_PROCESS_EXIT, process, &place, NULL, 0);
 }
 
 int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process *process,

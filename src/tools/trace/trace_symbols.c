@@ -11,7 +11,6 @@
 #include "base/cursor.h"
 #include "tools/trace/dotnet_method.h"
 #include "tools/trace/input.h"
-#include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_index.h"
 
@@ -288,6 +287,15 @@ static uint32_t life_at(const struct rp_symbols *symbols, uint64_t process, int6
 	return 0;
 }
 
+/* Whether the process ended before the time, and the trace names no later one up to the time. */
+static bool has_just_ended(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns)
+{
+	const size_t after = row_after(symbols, process, time_ns);
+	const struct rp_symbol_process *row = after ? &symbols->processes[after - 1] : NULL;
+
+	return row && row->process == process && !row->name && row->time_ns < time_ns;
+}
+
 static void number_lives(struct rp_symbols *symbols)
 {
 	struct rp_symbol_process *rows = symbols->processes;
@@ -443,10 +451,6 @@ static bool is_nearer(const struct rp_symbol_range *row, const struct rp_symbol_
 	return is_earlier == (row->reported > best->reported);
 }
 
-/*
- * The kernel's code is the same in all lives. A process still runs in the kernel for a moment after
- * the trace reports its end.
- */
 static const struct rp_symbol_range *find_mapping(const struct rp_symbols *symbols,
 						  uint64_t process, int64_t time_ns,
 						  uint64_t address, uint32_t life)
@@ -456,8 +460,7 @@ static const struct rp_symbol_range *find_mapping(const struct rp_symbols *symbo
 	unsigned int examined = 0;
 
 	while ((row = next_row(&symbols->mappings, process, address, &at, &examined))) {
-		if ((row->life == life || address >= RP_KERNEL_START) &&
-		    is_nearer(row, best, time_ns))
+		if (row->life == life && is_nearer(row, best, time_ns))
 			best = row;
 	}
 	return best;
@@ -500,12 +503,15 @@ static const struct rp_symbol_range *find_function(const struct rp_symbols *symb
 void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
 		     uint64_t address, struct rp_symbol *ret_symbol)
 {
-	const uint32_t life = life_at(symbols, process, time_ns);
+	uint32_t life = life_at(symbols, process, time_ns);
 	const struct rp_symbol_range *mapping = find_mapping(symbols, process, time_ns, address,
 							     life);
-	const struct rp_symbol_range *function = find_function(symbols, process, address, mapping,
-							       life);
+	const struct rp_symbol_range *function;
 
+	/* A process still runs in the kernel for a moment after the trace reports its end. */
+	if (!mapping && has_just_ended(symbols, process, time_ns))
+		mapping = find_mapping(symbols, process, time_ns, address, --life);
+	function = find_function(symbols, process, address, mapping, life);
 	*ret_symbol = (struct rp_symbol){ 0 };
 	if (mapping) {
 		ret_symbol->file = *mapping->name ? mapping->name : NULL;
