@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "tools/ringpipe-record/archive.h"
 #include "tools/ringpipe-record/recorder.h"
+#include "tools/ringpipe-record/scheduling.h"
 #include "tools/ringpipe-record/server_names.h"
 #include "tools/ringpipe-record/sessions.h"
 #include "tools/ringpipe-record/spawn_plain.h"
@@ -38,7 +39,6 @@
 #define FREQUENCY_HZ 99u
 #define PASS_MS 100
 #define REST_MS 5			/* between two passes; the rings hold more than this */
-#define PRIORITY -10
 #define STATUS_MS 1000
 
 struct run {
@@ -224,11 +224,8 @@ static int record(struct run *run)
 {
 	int ret = 0;
 
-	/*
-	 * The load that is recorded must not keep the recorder from its rings. The processes that
-	 * were started before keep their priority.
-	 */
-	(void)setpriority(PRIO_PROCESS, 0, PRIORITY);
+	/* The processes that were started before keep their priority. */
+	rp_scheduling_raise();
 	run->begin_ms = rp_now_ms();
 	run->status_ms = run->begin_ms + STATUS_MS;
 	run->end_ms = run->options->duration_ms ?
@@ -421,10 +418,9 @@ static int run_recorder(struct run *run)
 	ret = record(run);
 	if (ret == 0 && !(run->options->given & RP_OPTION_QUIET))
 		print_result(run, stderr);
-	if (ret == 0 && run->output.regular) {
-		(void)setpriority(PRIO_PROCESS, 0, 0);	/* the rings are empty */
+	rp_scheduling_reset();	/* the rings are empty */
+	if (ret == 0 && run->output.regular)
 		rp_server_names_add(run->output.path, run->signal_fd);
-	}
 	if (ret == 0 && run->log) {
 		print_result(run, run->log);
 		ret = write_archive(run);

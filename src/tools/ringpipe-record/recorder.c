@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "tools/client/machine_time.h"
+#include "tools/ringpipe-record/scheduling.h"
 #include "tools/ringpipe-record/stack_walk.h"
 #include "tools/cli/tool.h"
 
 /* Limits of one ring. */
 #define RING_BYTES_MIN (256u << 10)
 #define RING_BYTES_MAX (8u << 20)
-#define WAITS_BYTES_MAX (256u << 20)
 
 /* redis-benchmark, for one, has a buffer of 16 KB on its stack. */
 #define STACK_BYTES (32u << 10)
@@ -26,8 +26,7 @@
 /* A process that ended may have samples for so long. */
 #define END_NS 100000000ull
 
-/* The largest power of two within the share and the limits. */
-static size_t choose_bytes(size_t share, size_t max)
+size_t rp_recorder_choose_bytes(size_t share, size_t max)
 {
 	size_t bytes = RING_BYTES_MIN;
 
@@ -41,7 +40,7 @@ static size_t ring_bytes(const struct rp_recorder_options *options)
 {
 	const size_t processors = (size_t)sysconf(_SC_NPROCESSORS_CONF);
 
-	return choose_bytes(options->buffer_bytes / 2 / processors, RING_BYTES_MAX);
+	return rp_recorder_choose_bytes(options->buffer_bytes / 2 / processors, RING_BYTES_MAX);
 }
 
 static void explain(const char *call, int error)
@@ -173,157 +172,6 @@ void rp_recorder_destroy(struct rp_recorder *recorder)
 	free(recorder);
 }
 
-/*
- * A busy machine may fill the ring as fast as a drain empties it. The ring has the records in the
- * order in which the kernel stored them. A record that ended after the drain began comes after all
- * records that the ring had then, so it ends the drain. Return: 0; 1: the drain ends; -ENOMEM.
- */
-static int queue_wait(void *user, const struct rp_wait_record *record)
-{
-	struct rp_recorder *recorder = user;
-	const int ret = rp_wait_queue_add(&recorder->wait_queue, record);
-
-	return ret < 0 ? ret : record->time_ns >= recorder->drain_end_ns;
-}
-
-static const struct {
-	unsigned int group;
-	const char *name, *text;
-} group_names[] = {
-	{ RP_WAITS_CALLS, "syscalls", "system calls" },
-	{ RP_WAITS_FUTEX, "futex", "futexes" },
-	{ RP_WAITS_FAULTS, "faults", "page faults" },
-	{ RP_WAITS_BLOCK, "block", "block requests" },
-	{ RP_WAITS_INTERRUPTS, "irq", "interrupts" },
-};
-
-#define GROUP_COUNT (sizeof(group_names) / sizeof(group_names[0]))
-
-/* Put the groups into words: "page faults, block requests and interrupts". */
-static const char *list_groups(unsigned int groups, const char *last, char *text, size_t space)
-{
-	size_t used = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; i < GROUP_COUNT && used < space; i++) {
-		const unsigned int later = groups >> 1 & ~(group_names[i].group - 1);
-
-		if (!(groups & group_names[i].group))
-			continue;
-		used += (size_t)snprintf(text + used, space - used, "%s%s", used == 0 ? "" :
-					 later ? ", " : last, group_names[i].text);
-	}
-	return text;
-}
-
-/* Record by tracepoints what they have, and report which groups are missing. 0; -ENOMEM. */
-static int start_tracepoints(struct rp_recorder *recorder, const struct rp_waits_options *options,
-			     const char *cause, const char *hint)
-{
-	struct rp_waits_options own = *options;
-	unsigned int groups = 0;
-	pid_t *threads = NULL;
-	char text[128];
-	int ret;
-
-	if (recorder->is_chosen)
-		threads = rp_process_table_threads(recorder->processes, &own.thread_count);
-	own.threads = threads;
-	ret = recorder->is_chosen && !threads ? -ENOMEM :
-	      rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints, &groups);
-	free(threads);
-	if (ret == -ENOMEM)
-		return ret;
-	recorder->groups = groups;
-	if (groups)
-		rp_tool_error("record: %s come from tracepoints, with less of their stacks: %s%s",
-			      list_groups(groups, " and ", text, sizeof(text)), cause, hint);
-	groups = options->groups & ~groups;
-	if (groups)
-		rp_tool_error("record: no %s are recorded: %s%s",
-			      list_groups(groups, " or ", text, sizeof(text)), cause, hint);
-	return 0;
-}
-
-/*
- * Without BPF, the recording lacks the groups that only BPF programs record, and knows less about
- * waits and the other groups. Other users than root may not see the kernel's switches either.
- */
-static int start_without_bpf(struct rp_recorder *recorder, const struct rp_waits_options *options,
-			     int error)
-{
-	const char *cause = error == -EOPNOTSUPP ? "this needs libbpf, and a kernel with BPF and "
-			    "type information (/sys/kernel/btf/vmlinux)" : strerror(-error);
-	const char *hint = error == -EPERM || error == -EACCES ?
-			   "; BPF programs need root, or CAP_BPF and CAP_PERFMON" : "";
-	int ret = -EPERM;
-
-	if (!options->without_waits && !recorder->is_chosen)
-		ret = rp_switch_waits_start(options, queue_wait, recorder,
-					    &recorder->switch_waits);
-	if (ret == 0)
-		rp_tool_error("record: waits have the kernel's stack alone, and no waker: %s%s",
-			      cause, hint);
-	else if (!options->without_waits && ret != -ENOMEM)
-		rp_tool_error("record: no waits are recorded: %s%s", cause, hint);
-	if (ret == -ENOMEM || !options->groups)
-		return ret == -ENOMEM ? ret : 0;
-	return start_tracepoints(recorder, options, cause, hint);
-}
-
-/* This answer is not kept: the process may change its user or cgroup before it has a record. */
-static bool wants(void *context, pid_t process)
-{
-	const struct rp_recorder *recorder = context;
-
-	if (recorder->is_chosen && !rp_process_table_has(recorder->processes, process))
-		return false;
-	return rp_proc_matches(process, &recorder->options.filter) != 0;
-}
-
-static int start_waits(struct rp_recorder *recorder)
-{
-	const struct rp_proc_filter *filter = &recorder->options.filter;
-	const bool by_owner = filter->by_user || filter->cgroup;
-	const struct rp_waits_options options = {
-		.threshold_ns = recorder->options.wait_ns,
-		.ring_bytes = choose_bytes(recorder->options.buffer_bytes / 2, WAITS_BYTES_MAX),
-		.groups = recorder->options.groups,
-		.without_waits = recorder->options.without_waits,
-		.wants = recorder->is_chosen || by_owner ? wants : NULL,
-		.context = recorder,
-		.by_owner = by_owner,
-		.since_ns = recorder->is_chosen ? recorder->scan_ns : UINT64_MAX,
-	};
-	int ret;
-
-	recorder->groups = options.groups;
-	ret = rp_waits_start(&options, queue_wait, recorder, &recorder->waits);
-	rp_recorder_attach_contexts(recorder);
-	if (ret == 0 || ret == -ENOMEM)
-		return ret;
-	if (options.without_waits && !options.groups)
-		return 0;
-	recorder->groups = 0;
-	return start_without_bpf(recorder, &options, ret);
-}
-
-/* State what the kernel records, which may be less than the options request. */
-static int put_groups(struct rp_recorder *recorder)
-{
-	const bool has_waits = (recorder->waits && !recorder->options.without_waits) ||
-			       recorder->switch_waits;
-	char groups[64];
-	size_t used = (size_t)snprintf(groups, sizeof(groups), "%s", has_waits ? "sched" : "");
-
-	for (size_t i = 0; i < GROUP_COUNT; i++) {
-		if (recorder->groups & group_names[i].group)
-			used += (size_t)snprintf(groups + used, sizeof(groups) - used, "%s%s",
-						 used ? "," : "", group_names[i].name);
-	}
-	return rp_record_groups(recorder->trace, groups, recorder->options.wait_ns);
-}
-
 static int follow_clocks(struct rp_recorder *recorder, bool is_last)
 {
 	struct rp_clock_changes changes;
@@ -355,9 +203,9 @@ int rp_recorder_start(struct rp_recorder *recorder)
 	if (ret == 0)
 		ret = rp_process_table_scan(recorder->processes, &recorder->choice);
 	if (ret == 0)
-		ret = start_waits(recorder);
+		ret = rp_recorder_start_waits(recorder);
 	if (ret == 0)
-		ret = put_groups(recorder);
+		ret = rp_recorder_put_groups(recorder);
 	recorder->named_ns = rp_machine_time_ns();
 	return ret;
 }
@@ -482,11 +330,33 @@ static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 /* Symbol tables take time to read, so only names since the last time are looked up. */
 static int name_functions(struct rp_recorder *recorder)
 {
-	int ret = rp_functions_resolve(recorder->functions, recorder->trace);
+	int ret;
 
+	rp_scheduling_lower();
+	ret = rp_functions_resolve(recorder->functions, recorder->trace);
+	rp_scheduling_raise();
 	recorder->named_ns = rp_machine_time_ns();
 	rp_process_table_forget(recorder->processes, recorder->named_ns - END_NS);
 	return ret;
+}
+
+static int drain_part(struct rp_recorder *recorder, uint64_t limit_ns)
+{
+	int ret = 0;
+
+	recorder->part_bytes = 0;
+	recorder->part_ns = UINT64_MAX;
+	if (recorder->waits)
+		ret = rp_waits_drain(recorder->waits);
+	else if (recorder->switch_waits)
+		ret = rp_switch_waits_drain(recorder->switch_waits, limit_ns == UINT64_MAX);
+	if (ret >= 0 && recorder->tracepoints)
+		ret = rp_points_drain(recorder->tracepoints, limit_ns == UINT64_MAX);
+	if (limit_ns > recorder->part_ns)
+		limit_ns = recorder->part_ns;
+	if (ret >= 0)
+		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
+	return ret ? ret : rp_recorder_take_waits(recorder, limit_ns);
 }
 
 /*
@@ -495,18 +365,13 @@ static int name_functions(struct rp_recorder *recorder)
  */
 static int drain(struct rp_recorder *recorder, uint64_t limit_ns, uint64_t drain_end_ns)
 {
-	int ret = 0;
+	int ret;
 
 	recorder->drain_end_ns = drain_end_ns;
-	if (recorder->waits)
-		ret = rp_waits_drain(recorder->waits);
-	else if (recorder->switch_waits)
-		ret = rp_switch_waits_drain(recorder->switch_waits, limit_ns == UINT64_MAX);
-	if (ret >= 0 && recorder->tracepoints)
-		ret = rp_points_drain(recorder->tracepoints, limit_ns == UINT64_MAX);
-	if (ret >= 0)
-		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
-	return ret ? ret : rp_recorder_take_waits(recorder, limit_ns);
+	do
+		ret = drain_part(recorder, limit_ns);
+	while (ret == 0 && recorder->part_ns != UINT64_MAX);
+	return ret;
 }
 
 int rp_recorder_pass(struct rp_recorder *recorder)

@@ -23,6 +23,8 @@ struct rp_recorder {
 	unsigned int groups;			/* enum rp_waits_group that are recorded */
 	struct rp_wait_queue wait_queue;
 	uint64_t drain_end_ns;		/* a drain of the waits ends at a record from then on */
+	size_t part_bytes;		/* of the records that a part of the drain has copied */
+	uint64_t part_ns;		/* a ring has later records; UINT64_MAX: it was read whole */
 	struct rp_images *images;
 	struct rp_process_table *processes;
 	struct rp_functions *functions;
@@ -55,6 +57,15 @@ void rp_recorder_forget_contexts(struct rp_recorder *recorder, struct rp_machine
  * stacks need. 0; -ENOMEM.
  */
 int rp_recorder_leave_program(struct rp_recorder *recorder, pid_t pid);
+
+/* Return: the largest power of two within the share and the limits of a ring. */
+size_t rp_recorder_choose_bytes(size_t share, size_t max);
+
+/* Start the waits and the groups that the kernel lets this process record. 0; -ENOMEM. */
+int rp_recorder_start_waits(struct rp_recorder *recorder);
+
+/* State what the kernel records, which may be less than the options request. 0; -ENOMEM. */
+int rp_recorder_put_groups(struct rp_recorder *recorder);
 
 /* Put the records of BPF programs before `limit_ns` into the trace. 0; -ENOMEM. */
 int rp_recorder_take_waits(struct rp_recorder *recorder, uint64_t limit_ns);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the kernel schedules the recorder. A busy machine must not keep the recorder from its rings,
+ * which fill up in a fraction of a second. A nice value does not ensure that: it counts only within
+ * the recorder's control group and, with sched_autogroup_enabled, within its terminal session.
+ */
+#ifndef RP_RECORD_SCHEDULING_H
+#define RP_RECORD_SCHEDULING_H
+
+/*
+ * Schedule this thread before all programs that have no real-time priority, or, without the right
+ * to that, by a nice value. The children of this process start without either.
+ */
+void rp_scheduling_raise(void);
+
+/*
+ * Schedule this thread like other programs, with the nice value, until the next
+ * rp_scheduling_raise(). The recorder does so for work that takes long.
+ */
+void rp_scheduling_lower(void);
+
+/* Schedule this thread like other programs. */
+void rp_scheduling_reset(void);
+
+#endif
