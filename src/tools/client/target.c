@@ -271,11 +271,14 @@ static void sort(struct rp_target_list *list)
 	drop_repeated(list);
 }
 
-pid_t rp_target_socket_pid(const char *name)
+pid_t rp_target_socket_pid(const char *name, bool *ret_is_async)
 {
 	struct name parsed;
 
-	return parse_socket_name(name, &parsed) == 0 ? parsed.pid : 0;
+	if (parse_socket_name(name, &parsed))
+		return 0;
+	*ret_is_async = parsed.is_async;
+	return parsed.pid;
 }
 
 /* Adds the targets named by the sockets in this process's folder. */
@@ -437,23 +440,40 @@ static void explain_missing(const struct rp_proc *process)
 	free(directory);
 }
 
+/* Looks in this process's folder. Return: as examine(). */
+static int look_here(const struct rp_proc *process, bool is_async, struct rp_target *ret_target)
+{
+	char name[96];
+
+	snprintf(name, sizeof(name), "%s-diagnostic-%d-%llu-socket",
+		 is_async ? "ringpipe" : "dotnet", process->pid,
+		 (unsigned long long)process->start_time);
+	return examine(rp_target_directory(), name, ret_target);
+}
+
 int rp_target_look(pid_t pid, struct rp_target *ret_target)
 {
-	static const char *const whose[] = { "ringpipe", "dotnet" };
 	struct rp_proc process;
-	char name[96];
 	int ret = 0;
 
 	if (rp_proc_read(pid, &process))
 		return 0;
-	for (size_t i = 0; ret == 0 && i < 2; i++) {
-		snprintf(name, sizeof(name), "%s-diagnostic-%d-%llu-socket", whose[i], pid,
-			 (unsigned long long)process.start_time);
-		ret = examine(rp_target_directory(), name, ret_target);
-	}
+	for (int own_name = 1; ret == 0 && own_name >= 0; own_name--)
+		ret = look_here(&process, own_name, ret_target);
 	for (int own_name = 1; ret == 0 && own_name >= 0; own_name--)
 		ret = examine_inside(&process, own_name, ret_target);
 	return ret;
+}
+
+int rp_target_look_kind(pid_t pid, bool is_async, struct rp_target *ret_target)
+{
+	struct rp_proc process;
+	int ret;
+
+	if (rp_proc_read(pid, &process))
+		return 0;
+	ret = look_here(&process, is_async, ret_target);
+	return ret ? ret : examine_inside(&process, is_async, ret_target);
 }
 
 /* Moves the first row of the process out of the list. Return: 1 with a target; 0: it has no row. */

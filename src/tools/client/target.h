@@ -50,10 +50,15 @@ void rp_target_list_fini(struct rp_target_list *list);
  * such process, or more than one. Return: 0 or -errno.
  */
 int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target);
-/* Return: the process whose diagnostics socket has this name in its folder; 0: no such name. */
-pid_t rp_target_socket_pid(const char *name);
+/*
+ * Return: the process whose diagnostics socket has this name in its folder; 0: no such name.
+ * @ret_is_async: as in struct rp_target.
+ */
+pid_t rp_target_socket_pid(const char *name, bool *ret_is_async);
 /* Prints nothing. Return: 1 with a target; 0: the process has no socket, or not yet; -ENOMEM. */
 int rp_target_look(pid_t pid, struct rp_target *ret_target);
+/* The same for one kind of socket. `is_async`: as in struct rp_target. */
+int rp_target_look_kind(pid_t pid, bool is_async, struct rp_target *ret_target);
 void rp_target_fini(struct rp_target *target);
 
 #endif

@@ -229,12 +229,46 @@ static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 	return 0;
 }
 
+/* Record the other socket of the process, too, which may not exist yet. */
+static void add_second(struct rp_tree *tree, struct rp_tree_member *first)
+{
+	const struct rp_proc process = {
+		.pid = first->pid, .inner_pid = first->inner_pid, .start_time = first->start_time,
+	};
+	struct rp_tree_member *second = add_member(tree, &process);
+
+	if (!second)
+		return;
+	first->has_second = true;
+	second->first = first;
+	second->is_async = !first->target.is_async;
+	second->is_new = first->is_new;
+}
+
+/* A runtime of .NET may load libringpipe after the recording of its own events has begun. */
+static void note_async(struct rp_tree *tree, pid_t pid)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		struct rp_tree_member *member = tree->members[i];
+
+		if (member->pid == pid && !member->gone && !member->first && !member->has_second &&
+		    member->has_target && !member->target.is_async) {
+			add_second(tree, member);
+			return;
+		}
+	}
+}
+
 static void look_at(struct rp_tree *tree, struct rp_tree_member *member)
 {
-	int ret = rp_target_look(member->pid, &member->target);
+	int ret = member->first ?
+		  rp_target_look_kind(member->pid, member->is_async, &member->target) :
+		  rp_target_look(member->pid, &member->target);
 
 	if (ret == 1) {
 		member->has_target = true;
+		if (member->target.is_async && !member->first && !member->has_second)
+			add_second(tree, member);
 		ret = start_recorder(tree, member);
 		if (ret)
 			rp_tool_error("cannot record process %d: %s", member->pid, strerror(-ret));
@@ -259,17 +293,48 @@ static int64_t rest_after(uint64_t took_ms)
 	       rest_ms > SCAN_ALL_MAX_MS ? SCAN_ALL_MAX_MS : (int64_t)rest_ms;
 }
 
-/* Finds all processes with a socket, but not too often: the list takes a look at each process. */
+/* Finds all processes with a socket. */
+static void find_machine(struct rp_tree *tree)
+{
+	struct rp_target_list list;
+
+	if (rp_target_list_scan(&list) < 0)
+		return;
+	for (size_t i = 0; i < list.count; i++) {
+		(void)on_child(list.rows[i].pid, tree);
+		if (list.rows[i].is_async)
+			note_async(tree, list.rows[i].pid);
+	}
+	rp_target_list_fini(&list);
+}
+
+/* Finds the libraries that processes with a runtime of .NET have loaded. */
+static void find_second(struct rp_tree *tree)
+{
+	struct rp_target target;
+
+	for (size_t i = tree->count; i > 0; i--) {
+		const struct rp_tree_member *member = tree->members[i - 1];
+
+		if (member->gone || member->first || member->has_second || !member->has_target ||
+		    rp_target_look_kind(member->pid, true, &target) != 1)
+			continue;
+		rp_target_fini(&target);
+		note_async(tree, member->pid);
+	}
+}
+
+/* Looks at all processes, but not too often. */
 static void find_all(struct rp_tree *tree)
 {
 	const uint64_t began_ns = thread_cpu_ns();
-	struct rp_target_list list;
 
-	if (tree->stops || rp_now_ms() < tree->next_scan_ms || rp_target_list_scan(&list) < 0)
+	if (tree->stops || rp_now_ms() < tree->next_scan_ms)
 		return;
-	for (size_t i = 0; i < list.count; i++)
-		(void)on_child(list.rows[i].pid, tree);
-	rp_target_list_fini(&list);
+	if (tree->plan->machine)
+		find_machine(tree);
+	else
+		find_second(tree);
 	tree->next_scan_ms = rp_now_ms() + rest_after((thread_cpu_ns() - began_ns) / 1000000);
 }
 
@@ -282,10 +347,13 @@ static void find_new(struct rp_tree *tree)
 	while ((size = read(tree->sockets_fd, bytes, sizeof(bytes))) > 0) {
 		for (const char *at = bytes; at < bytes + size;) {
 			const struct inotify_event *event = (const void *)at;
-			pid_t pid = event->len ? rp_target_socket_pid(event->name) : 0;
+			bool is_async = false;
+			pid_t pid = event->len ? rp_target_socket_pid(event->name, &is_async) : 0;
 
 			if (pid && !tree->stops)
 				(void)on_child(pid, tree);
+			if (pid && !tree->stops && is_async)
+				note_async(tree, pid);
 			at += sizeof(*event) + event->len;
 		}
 	}
@@ -308,8 +376,7 @@ static int watch_sockets(void)
  */
 static void scan(struct rp_tree *tree)
 {
-	if (tree->plan->machine)
-		find_all(tree);
+	find_all(tree);
 	for (size_t i = 0; i < tree->count; i++) {
 		struct rp_tree_member *member = tree->members[i];
 
@@ -327,7 +394,7 @@ static void scan(struct rp_tree *tree)
 		(void)rp_proc_children(getpid(), on_child, tree);
 }
 
-/* After an exec, the new program is recorded as another part. */
+/* After an exec, the new program is recorded as another part, which the first member expects. */
 static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *member)
 {
 	const struct rp_proc process = { .pid = member->pid, .start_time = member->start_time };
@@ -337,6 +404,10 @@ static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *mem
 	    rp_tree_is_gone(member))
 		return;
 	member->gone = true;
+	if (member->first) {
+		member->replaced = true;
+		return;
+	}
 	next = add_member(tree, &process);
 	if (!next)
 		return;

@@ -39,7 +39,7 @@ void rp_tree_merge_add(struct rp_tree *tree, struct rp_tree_member *member)
 		.fd = member->spool_fd, .pid = member->pid, .parent = member->parent,
 		.inner_pid = member->inner_pid, .container = member->container,
 		.name = member->target.name, .command_line = member->target.command_line,
-		.is_new = member->is_new, .replaces = member->execs > 0,
+		.is_new = member->is_new, .replaces = member->execs > 0 || member->first,
 	};
 	/* In a time namespace, the process's clock is ahead of the machine's by a fixed time. */
 	if (member->clock_offset_ns) {
@@ -61,7 +61,8 @@ static void complete_part(struct rp_tree_member *member, bool is_last)
 
 	if (!is_exited && !member->replaced && !is_last)
 		return;
-	member->source.exited = is_exited;
+	/* The first member states the end of the process. */
+	member->source.exited = is_exited && !member->first;
 	member->source.is_complete = true;
 }
 

@@ -9,7 +9,10 @@
 
 #define RP_TREE_NO_END '?'		/* the recorder did not report how it ended */
 
-/* A process of the tree; or, before an execve(2) in it, the earlier program. */
+/*
+ * A process of the tree; or, before an execve(2) in it, the earlier program. A process that has a
+ * runtime of .NET and libringpipe has a second member, because each has a socket of its own.
+ */
 struct rp_tree_member {
 	pid_t pid;
 	pid_t parent;
@@ -23,6 +26,9 @@ struct rp_tree_member {
 	bool is_reaped;			/* gone, and its pid is free */
 	bool is_new;			/* it began after the trace */
 	bool replaced;			/* by the program of a later member */
+	struct rp_tree_member *first;	/* of a second member; NULL: this is the first */
+	bool has_second;
+	bool is_async;			/* of a second member: which socket is its own */
 	struct rp_target target;	/* of the part that is recorded */
 	bool has_target;
 	pid_t recorder;

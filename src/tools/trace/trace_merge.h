@@ -47,7 +47,8 @@ struct rp_trace_merge_source {
 	const char *name;		/* NULL, like the next, if pid is 0 */
 	const char *command_line;
 	bool is_new;			/* the process began after the trace */
-	bool replaces;			/* by execve(2) the program of an earlier source */
+	bool replaces;			/* by execve(2) the program of an earlier source, */
+					/* or is of the same process as that source */
 	bool exited;			/* it has ended, and no program replaced this one */
 	bool is_complete;		/* no more is written into the file */
 	bool resumes;			/* of a complete source: continue after damage */

@@ -89,8 +89,8 @@ static bool is_reused(const struct rp_trace_merge *merge, const struct rp_merge_
 		return false;
 	owner = merge->strands[slot->sequence - 1]->source;
 	/* A program that another one replaced had the same threads. */
-	return owner != strand->source &&
-	       !(strand->source->replaces && owner->pid == strand->source->pid);
+	return owner != strand->source && !(owner->pid == strand->source->pid &&
+					    (strand->source->replaces || owner->replaces));
 }
 
 /*

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""ringpipe record of the shop under full load, with samples and all switches, loses nothing and
+needs at most 128 MB.
+
+The memory is the sum of what the recorder's processes have mapped, with the rings of perf_events
+whole, and of what the kernel charges for their BPF maps. SECONDS: the length of the recording.
+"""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import record_case
+from record_case import PATIENCE, PLAIN, SHOP, TOOL, Case, clients, drive, lacks_bpf
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), *2 * [os.pardir],
+                                "bench"))
+import record_cost  # noqa: E402
+
+SECONDS = int(os.environ.get("SECONDS", "5"))
+MEMORY_MB = 128
+
+
+class Minute(Case):
+    def watch(self, recorder):
+        """Return the most memory in bytes that the recorder has until it ends."""
+        peak = 0
+        while recorder.poll() is None:
+            with contextlib.suppress(OSError):
+                peak = max(peak, record_cost.memory_bytes(recorder.pid))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                recorder.wait(0.2)
+        return peak
+
+    def test_a_recording_under_full_load_loses_nothing_and_needs_little_memory(self):
+        command = [TOOL, "record", "-f", "-q", "-o", self.trace, "--off-cpu", "0", "-d",
+                   str(SECONDS), *record_cost.events_of(*drive.PROVIDERS)]
+        log = f"{self.trace}.log"
+        with drive.shop(SHOP, env=PLAIN) as shop, open(log, "wb") as errors, \
+             drive.running(drive.load_command(shop.url, 3600), stdout=subprocess.DEVNULL), \
+             drive.running(command, stderr=errors) as recorder:
+            shop.wait_for_sessions(1, [recorder])
+            begin = time.monotonic()
+            peak = self.watch(recorder)
+            took = time.monotonic() - begin
+        with open(log, encoding="utf-8") as file:
+            said = file.read()
+        self.assertEqual(recorder.returncode, 0, said)
+        if lacks_bpf(said):
+            self.skipTest(said)
+        report = json.loads(subprocess.run([TOOL, "report", "--format", "json", self.trace],
+                                           stdout=subprocess.PIPE, check=True,
+                                           timeout=4 * PATIENCE).stdout)
+        events = {(provider["provider"], kind["event"]): kind["events"]
+                  for provider in report["providers"] for kind in provider["kinds"]}
+        waits = events["Ringpipe-Machine", "Wait"]
+        shops = sum(count for (provider, _), count in events.items()
+                    if provider in drive.PROVIDERS)
+        print(f"# figure: record: {shops / took:.0f} events of the shop and "
+              f"{waits / took:.0f} waits a second for {SECONDS} s, {report['lost']} lost")
+        print(f"# figure: record: at most {peak / 1e6:.1f} MB of memory")
+        self.assertGreater(shops, 0)
+        self.assertGreater(waits, 0)
+        self.assertEqual(report["lost"], 0, said)
+        self.assertLessEqual(peak, MEMORY_MB * 1e6)
+
+
+if __name__ == "__main__":
+    if not shutil.which("wrk"):
+        clients.skip("wrk is not installed")
+    if os.environ["SANITIZERS"] != "none":
+        clients.skip("the recorder is measured as users have it")
+    record_case.require_recorder()
+    record_case.unittest.main()
