@@ -35,6 +35,8 @@ struct rp_functions {
 	int kernel_error;
 	struct known *known;
 	size_t known_count, known_capacity;
+	struct rp_record_hit *hits;	/* that were taken from the trace */
+	size_t hit_count, hit_capacity;
 };
 
 int rp_functions_create(struct rp_functions **ret_functions)
@@ -64,6 +66,7 @@ void rp_functions_destroy(struct rp_functions *functions)
 	for (size_t i = 0; i < functions->known_count; i++)
 		fini_known(&functions->known[i]);
 	free(functions->known);
+	free(functions->hits);
 	rp_kernel_symbols_fini(&functions->kernel);
 	free(functions);
 }
@@ -101,29 +104,22 @@ static const struct function *find(const struct known *known, uint64_t vaddr)
 	       NULL;
 }
 
-/* The mapping of a hit and its address in the file. Return: false: it is not code of a file. */
-static bool place_of(const struct rp_record_hit *hit, struct rp_mapped **ret_mapped,
-		     uint64_t *ret_vaddr)
+/* The address of a hit in its file. Return: false: it is not code of a file. */
+static bool find_vaddr(const struct rp_record_hit *hit, uint64_t *ret_vaddr)
 {
-	struct rp_mapped *mapped = rp_address_space_find(&hit->process->space, hit->address);
-
-	*ret_mapped = mapped;
-	return mapped && mapped->image &&
-	       rp_image_vaddr(mapped->image, mapped->file_offset + hit->address - mapped->start,
-			      ret_vaddr);
+	return hit->image && rp_image_vaddr(hit->image, hit->file_offset, ret_vaddr);
 }
 
 /* Add the address to its image's next query, unless the answer is known. */
 static int ask(struct rp_functions *functions, const struct rp_record_hit *hit)
 {
 	struct rp_thread_slot *slot;
-	struct rp_mapped *mapped;
 	struct known *known;
 	uint64_t vaddr, *grown;
 
-	if (hit->address >= RP_KERNEL_START || !place_of(hit, &mapped, &vaddr))
+	if (hit->address >= RP_KERNEL_START || !find_vaddr(hit, &vaddr))
 		return 0;
-	known = known_of(functions, mapped->image);
+	known = known_of(functions, hit->image);
 	if (!known)
 		return -ENOMEM;
 	if (known->error || find(known, vaddr) || rp_thread_table_find(&known->nameless, vaddr))
@@ -213,63 +209,89 @@ static int name_kernel(const struct rp_functions *functions, struct rp_record_tr
 	uint64_t end;
 
 	symbol = rp_kernel_symbols_find(&functions->kernel, hit->address, &end);
-	return symbol ? rp_record_function(trace, hit->process, hit->process->kernel_mapping,
-					  symbol->start, end, symbol->name) : 0;
+	return symbol ? rp_record_function(trace, hit->process, hit->mapping, symbol->start,
+					  end, symbol->name) : 0;
 }
 
 /* Generated code may have a map of its functions, which its compiler writes. */
 static int name_generated(struct rp_perf_map *map, struct rp_record_trace *trace,
-			  const struct rp_record_hit *hit, const struct rp_mapped *mapped)
+			  const struct rp_record_hit *hit)
 {
 	const struct rp_perf_map_function *function;
 
 	if (map->process != hit->process)
 		rp_perf_map_read(map, hit->process);
 	function = rp_perf_map_find(map, hit->address);
-	return function ? rp_record_function(trace, hit->process, mapped ? mapped->id : 0,
-					    function->start, function->end, function->name) : 0;
+	return function ? rp_record_function(trace, hit->process, hit->mapping, function->start,
+					    function->end, function->name) : 0;
 }
 
 static int name(struct rp_functions *functions, struct rp_record_trace *trace,
-		struct rp_perf_map *map, const struct rp_record_hit *hit)
+		const struct rp_record_hit *hit)
 {
 	const struct function *function;
-	struct rp_mapped *mapped;
 	struct known *known;
 	uint64_t vaddr, bias;
 
 	if (hit->address >= RP_KERNEL_START)
 		return name_kernel(functions, trace, hit);
-	if (!place_of(hit, &mapped, &vaddr))
-		return name_generated(map, trace, hit, mapped);
-	known = known_of(functions, mapped->image);
+	if (!find_vaddr(hit, &vaddr))
+		return 0;
+	known = known_of(functions, hit->image);
 	if (!known)
 		return -ENOMEM;
 	function = find(known, vaddr);
 	if (!function)
 		return 0;
 	bias = hit->address - vaddr;
-	return rp_record_function(trace, hit->process, mapped->id, function->start + bias,
-				 function->end + bias, function->name);
+	return rp_record_function(trace, hit->process, hit->mapping, function->start + bias,
+				  function->end + bias, function->name);
 }
 
-int rp_functions_resolve(struct rp_functions *functions, struct rp_record_trace *trace)
+int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *trace)
 {
 	struct rp_perf_map map = { 0 };
 	const struct rp_record_hit *hits;
+	struct rp_record_hit *grown;
+	uint64_t vaddr;
 	size_t count;
 	int ret = 0;
 
 	hits = rp_record_hits(trace, &count);
-	for (size_t i = 0; ret == 0 && i < count; i++)
-		ret = ask(functions, &hits[i]);
-	for (size_t i = 0; ret == 0 && i < functions->known_count; i++) {
-		if (functions->known[i].asked_count)
-			ret = query(&functions->known[i]);
+	if (count == 0)
+		return 0;
+	grown = rp_array_reserve(functions->hits, functions->hit_count, &functions->hit_capacity,
+				 count, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	functions->hits = grown;
+	for (size_t i = 0; ret == 0 && i < count; i++) {
+		if (hits[i].address < RP_KERNEL_START && !find_vaddr(&hits[i], &vaddr))
+			ret = name_generated(&map, trace, &hits[i]);
+		else
+			ret = ask(functions, &hits[i]);
+		grown[functions->hit_count++] = hits[i];
 	}
-	for (size_t i = 0; ret == 0 && i < count; i++)
-		ret = name(functions, trace, &map, &hits[i]);
 	rp_perf_map_fini(&map);
 	rp_record_hits_clear(trace);
+	return ret;
+}
+
+int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace,
+		      bool *ret_is_done)
+{
+	int ret = 0;
+
+	*ret_is_done = false;
+	for (size_t i = 0; i < functions->known_count; i++) {
+		if (functions->known[i].asked_count)
+			return query(&functions->known[i]);
+	}
+	for (size_t i = 0; ret == 0 && i < functions->hit_count; i++) {
+		ret = name(functions, trace, &functions->hits[i]);
+		rp_record_hit_named(&functions->hits[i]);
+	}
+	functions->hit_count = 0;
+	*ret_is_done = true;
 	return ret;
 }

@@ -18,7 +18,19 @@ void rp_functions_destroy(struct rp_functions *functions);
 /* Why the kernel's functions have no names: -errno, or 0. */
 int rp_functions_kernel_error(const struct rp_functions *functions);
 
-/* Name the hits of the trace, and clear them. 0; -ENOMEM. */
-int rp_functions_resolve(struct rp_functions *functions, struct rp_record_trace *trace);
+/*
+ * Take the hits of the trace, and clear them there. rp_functions_step() names them. Generated code
+ * is named immediately, because its process may end or execute another program. 0; -ENOMEM.
+ */
+int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *trace);
+
+/*
+ * Read the symbols of one image, or name what was taken if all symbols are known. The rings of the
+ * kernel may fill up while a program reads all symbols at once.
+ * @ret_is_done: there is no more to name.
+ * Return: 0; -ENOMEM.
+ */
+int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace,
+		      bool *ret_is_done);
 
 #endif

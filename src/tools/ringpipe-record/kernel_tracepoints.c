@@ -9,10 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "nettrace/thread_table.h"
 #include "tools/ringpipe-record/block_requests.h"
 #include "tools/ringpipe-record/perf_events.h"
+#include "tools/ringpipe-record/thread_states.h"
 #include "tools/ringpipe-record/tracepoint_format.h"
 
 /* The samples of page faults have so much of the stack, to find the function that used the page. */
@@ -72,6 +71,7 @@ static const struct point_plan plans[POINT_COUNT] = {
 
 /* The call and the fault that a thread has begun. */
 struct begun_work {
+	pid_t thread;
 	uint64_t call_ns, fault_ns;	/* 0: nothing */
 	uint64_t number, arguments[6];	/* of the call */
 	struct rp_fault fault;
@@ -86,9 +86,7 @@ struct rp_points {
 	uint64_t threshold_ns;
 	rp_waits_callback callback;
 	void *user;
-	struct rp_thread_table threads;	/* index: that of the state, plus 1 */
-	struct begun_work *states;
-	size_t state_count, state_capacity;
+	struct rp_thread_states states;	/* struct begun_work */
 	struct rp_block_requests requests;
 	union {				/* the record that is delivered */
 		struct rp_wait_record record;
@@ -106,27 +104,6 @@ static uint64_t number(const struct point_sample *sample, size_t field)
 {
 	return rp_tracepoint_number(sample->format, field, sample->record->sample.fields,
 				    sample->record->sample.field_bytes);
-}
-
-/* Return: the state; NULL: no memory. */
-static struct begun_work *find_state(struct rp_points *points, pid_t thread)
-{
-	struct begun_work *grown;
-	struct rp_thread_slot *slot;
-
-	if (rp_thread_table_add(&points->threads, (uint64_t)thread, &slot) < 0)
-		return NULL;
-	if (slot->index)
-		return &points->states[slot->index - 1];
-	grown = rp_array_reserve(points->states, points->state_count, &points->state_capacity, 1,
-				 sizeof(*grown));
-	if (!grown)
-		return NULL;
-	points->states = grown;
-	grown += points->state_count++;
-	memset(grown, 0, sizeof(*grown));
-	slot->index = points->state_count & 0x3fffffff;
-	return grown;
 }
 
 static struct rp_wait_record *begin_record(struct rp_points *points, enum rp_wait_kind kind,
@@ -162,7 +139,8 @@ static void take_stack(struct rp_wait_record *to, const struct rp_perf_record *f
 
 static int begin_call(struct rp_points *points, const struct point_sample *sample)
 {
-	struct begun_work *state = find_state(points, sample->record->thread);
+	struct begun_work *state = rp_thread_states_get(&points->states,
+							sample->record->thread);
 	const struct rp_perf_record *from = sample->record;
 	struct rp_tracepoint_format at = *sample->format;
 
@@ -179,7 +157,8 @@ static int begin_call(struct rp_points *points, const struct point_sample *sampl
 
 static int end_call(struct rp_points *points, const struct point_sample *sample)
 {
-	struct begun_work *state = find_state(points, sample->record->thread);
+	struct begun_work *state = rp_thread_states_get(&points->states,
+							sample->record->thread);
 	struct rp_wait_record *record;
 	uint64_t began_ns;
 
@@ -200,7 +179,8 @@ static int end_call(struct rp_points *points, const struct point_sample *sample)
 
 static int begin_fault(struct rp_points *points, const struct point_sample *sample)
 {
-	struct begun_work *state = find_state(points, sample->record->thread);
+	struct begun_work *state = rp_thread_states_get(&points->states,
+							sample->record->thread);
 
 	if (!state)
 		return -ENOMEM;
@@ -214,7 +194,8 @@ static int begin_fault(struct rp_points *points, const struct point_sample *samp
 /* The kernel counts a fault when it has been handled. */
 static int end_fault(struct rp_points *points, const struct point_sample *sample, bool is_major)
 {
-	struct begun_work *state = find_state(points, sample->record->thread);
+	struct begun_work *state = rp_thread_states_get(&points->states,
+							sample->record->thread);
 	struct rp_wait_record *record;
 
 	if (!state)
@@ -268,10 +249,13 @@ static int end_request(struct rp_points *points, const struct point_sample *samp
 static int take_record(void *user, const struct rp_perf_record *record)
 {
 	struct rp_points *points = user;
-	const struct point_sample sample = { record, &points->formats[record->sample.point] };
+	struct point_sample sample = { .record = record };
 
+	if (record->kind == RP_PERF_END)
+		rp_thread_states_remove(&points->states, record->thread);
 	if (record->kind != RP_PERF_SAMPLE)
 		return 0;
+	sample.format = &points->formats[record->sample.point];
 	switch (points->kinds[record->sample.point]) {
 	case POINT_CALL_BEGIN:
 		return begin_call(points, &sample);
@@ -368,6 +352,7 @@ int rp_points_start(const struct rp_waits_options *options, rp_waits_callback ca
 	if (!points)
 		return -ENOMEM;
 	points->threshold_ns = options->threshold_ns;
+	points->states.state_bytes = sizeof(struct begun_work);
 	points->callback = callback;
 	points->user = user;
 	add_points(points, formats, groups);
@@ -386,9 +371,8 @@ void rp_points_destroy(struct rp_points *points)
 	if (!points)
 		return;
 	rp_perf_close(points->perf);
-	rp_thread_table_fini(&points->threads);
 	rp_block_requests_fini(&points->requests);
-	free(points->states);
+	rp_thread_states_fini(&points->states);
 	free(points);
 }
 

@@ -7,7 +7,7 @@
  * TraceEvent resolves the frames of the kernel in each process separately, so each process has a
  * mapping and functions of the kernel of its own.
  */
-#include "tools/ringpipe-record/machine_trace.h"
+#include "tools/ringpipe-record/machine_trace_parts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,22 +26,6 @@
 #include "tools/client/machine_time.h"
 #include "tools/trace/machine_events.h"
 #include "tools/trace/stack_frame.h"
-
-#define PAYLOAD_BYTES (2u * PATH_MAX + 2048u)
-
-struct rp_record_trace {
-	struct rp_encoder *encoder;
-	struct rp_encoder_event_type *types[RP_MACHINE_EVENT_COUNT];
-	struct rp_output *output;
-	struct rp_record_hit *hits;
-	size_t hit_count, hit_capacity;
-	uint64_t last_ns;
-	struct rp_guid activity, related;	/* of the event that is being put */
-	uint32_t next_id;		/* of a mapping or function */
-	struct rp_record_trace_stats stats;
-	size_t used;			/* of `payload` */
-	uint8_t payload[PAYLOAD_BYTES];
-};
 
 static int write_output(struct rp_record_trace *trace)
 {
@@ -145,10 +129,10 @@ static void set_ids(struct rp_record_trace *trace, enum rp_machine_event kind,
 	event->related_activity = &trace->related;
 }
 
-/* Put the payload as an event of the process, or of one of its threads. */
-static int put(struct rp_record_trace *trace, enum rp_machine_event kind,
-	       const struct rp_machine_process *process, const struct rp_record_trace_place *place,
-	       const uint64_t *frames, uint32_t frame_count)
+int rp_record_put(struct rp_record_trace *trace, enum rp_machine_event kind,
+		  const struct rp_machine_process *process,
+		  const struct rp_record_trace_place *place, const uint64_t *frames,
+		  uint32_t frame_count)
 {
 	struct rp_encoder_event event = {
 		.type = trace->types[kind],
@@ -182,7 +166,7 @@ static int put_info(struct rp_record_trace *trace, const struct rp_machine_proce
 	memcpy(trace->payload + trace->used, RP_PROCESS_ARCHITECTURE,
 	       sizeof(RP_PROCESS_ARCHITECTURE));
 	trace->used += sizeof(RP_PROCESS_ARCHITECTURE);
-	return put(trace, RP_MACHINE_PROCESS_INFO, process, place, NULL, 0);
+	return rp_record_put(trace, RP_MACHINE_PROCESS_INFO, process, place, NULL, 0);
 }
 
 /*
@@ -204,8 +188,8 @@ static int put_process(struct rp_record_trace *trace, struct rp_machine_process 
 	put_number(trace, (uint64_t)process->inner_pid);
 	put_text(trace, process->name ? process->name : "");
 	put_text(trace, process->container);
-	ret = put(trace, existed ? RP_MACHINE_EXISTING_PROCESS : RP_MACHINE_PROCESS_CREATE,
-		  process, place, NULL, 0);
+	ret = rp_record_put(trace, existed ? RP_MACHINE_EXISTING_PROCESS :
+			    RP_MACHINE_PROCESS_CREATE, process, place, NULL, 0);
 	if (ret == 0 && process->command_line && *process->command_line)
 		ret = put_info(trace, process, place);
 	return ret;
@@ -229,7 +213,7 @@ static int put_metadata(struct rp_record_trace *trace, const struct rp_machine_p
 	put_number(trace, id);
 	put_text(trace, json);
 	put_text(trace, "");
-	return put(trace, RP_MACHINE_METADATA, process, place, NULL, 0);
+	return rp_record_put(trace, RP_MACHINE_METADATA, process, place, NULL, 0);
 }
 
 static int put_mapping(struct rp_record_trace *trace, const struct rp_machine_process *process,
@@ -247,7 +231,7 @@ static int put_mapping(struct rp_record_trace *trace, const struct rp_machine_pr
 	put_number(trace, mapped->file_offset);
 	put_text(trace, mapped->image ? mapped->image->path : "");
 	put_number(trace, has_metadata ? id : 0);
-	ret = put(trace, RP_MACHINE_MAPPING, process, place, NULL, 0);
+	ret = rp_record_put(trace, RP_MACHINE_MAPPING, process, place, NULL, 0);
 	mapped->id = id;
 	if (mapped->image)
 		mapped->image->is_used = true;
@@ -255,39 +239,48 @@ static int put_mapping(struct rp_record_trace *trace, const struct rp_machine_pr
 	return ret;
 }
 
-static int put_mapping_of(struct rp_record_trace *trace, struct rp_machine_process *process,
-			  uint64_t address, const struct rp_record_trace_place *place)
+/* Put the mapping of the address, unless the trace has it, and find the code there. */
+static int put_mapping_of(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+			  struct rp_record_hit *hit)
 {
+	struct rp_machine_process *process = hit->process;
 	struct rp_mapped *mapped;
+	int ret = 0;
 
-	if (address >= RP_KERNEL_START) {
+	if (hit->address >= RP_KERNEL_START) {
 		struct rp_image kernel = { .path = (char *)"vmlinux" };
 		struct rp_mapped all = {
 			.start = RP_KERNEL_START, .end = UINT64_MAX, .image = &kernel,
+			.id = process->kernel_mapping,
 		};
-		int ret;
 
-		if (process->kernel_mapping)
-			return 0;
-		ret = put_mapping(trace, process, &all, place);
-		process->kernel_mapping = all.id;
+		if (!all.id)
+			ret = put_mapping(trace, process, &all, place);
+		hit->mapping = process->kernel_mapping = all.id;
 		return ret;
 	}
-	mapped = rp_address_space_find(&process->space, address);
-	return mapped && !mapped->id ? put_mapping(trace, process, mapped, place) : 0;
+	mapped = rp_address_space_find(&process->space, hit->address);
+	if (!mapped)
+		return 0;
+	if (!mapped->id)
+		ret = put_mapping(trace, process, mapped, place);
+	hit->mapping = mapped->id;
+	hit->image = mapped->image;
+	hit->file_offset = mapped->file_offset + hit->address - mapped->start;
+	return ret;
 }
 
 /* Remember an address that needs a name. */
 static int put_hit(struct rp_record_trace *trace, struct rp_machine_process *process,
 		   uint64_t address, const struct rp_record_trace_place *place)
 {
-	struct rp_record_hit *grown;
+	struct rp_record_hit hit = { .process = process, .address = address }, *grown;
 	struct rp_thread_slot *slot;
 	int ret;
 
 	if (rp_thread_table_find(&process->hits, address))
 		return 0;
-	ret = put_mapping_of(trace, process, address, place);
+	ret = put_mapping_of(trace, place, &hit);
 	if (ret < 0)
 		return ret;
 	grown = rp_array_reserve(trace->hits, trace->hit_count, &trace->hit_capacity, 1,
@@ -295,7 +288,8 @@ static int put_hit(struct rp_record_trace *trace, struct rp_machine_process *pro
 	if (!grown || rp_thread_table_add(&process->hits, address, &slot) < 0)
 		return -ENOMEM;
 	trace->hits = grown;
-	grown[trace->hit_count++] = (struct rp_record_hit){ process, address };
+	grown[trace->hit_count++] = hit;
+	process->unnamed++;
 	return 0;
 }
 
@@ -311,15 +305,15 @@ static int put_stack(struct rp_record_trace *trace, const struct rp_record_trace
 	return ret;
 }
 
-static void put_bytes(struct rp_record_trace *trace, const void *bytes, size_t size)
+void rp_record_put_bytes(struct rp_record_trace *trace, const void *bytes, size_t size)
 {
 	memcpy(trace->payload + trace->used, bytes, size);
 	trace->used += size;
 }
 
-static void put_string(struct rp_record_trace *trace, const char *text)
+void rp_record_put_string(struct rp_record_trace *trace, const char *text)
 {
-	put_bytes(trace, text, strlen(text) + 1);
+	rp_record_put_bytes(trace, text, strlen(text) + 1);
 }
 
 int rp_record_sample(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -331,7 +325,8 @@ int rp_record_sample(struct rp_record_trace *trace, const struct rp_record_trace
 		return ret;
 	trace->stats.samples++;
 	put_number(trace, period_ns);
-	return put(trace, RP_MACHINE_SAMPLE, place->thread->process, place, frames, frame_count);
+	return rp_record_put(trace, RP_MACHINE_SAMPLE, place->thread->process, place, frames,
+			     frame_count);
 }
 
 /* The event that other readers know has only the duration; the next one has all. */
@@ -344,19 +339,21 @@ int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_p
 		return ret;
 	trace->stats.waits++;
 	put_number(trace, wait->duration_ns);
-	ret = put(trace, RP_MACHINE_WAIT, place->thread->process, place, frames, frame_count);
+	ret = rp_record_put(trace, RP_MACHINE_WAIT, place->thread->process, place, frames,
+			    frame_count);
 	if (ret < 0)
 		return ret;
-	put_bytes(trace, &wait->duration_ns, 8);
-	put_bytes(trace, &wait->runnable_ns, 8);
-	put_bytes(trace, &wait->state, 4);
-	put_bytes(trace, &wait->waker_process, 4);
-	put_bytes(trace, &wait->waker_thread, 8);
-	put_bytes(trace, &wait->previous_process, 4);
-	put_bytes(trace, &wait->previous_thread, 8);
-	put_bytes(trace, &wait->previous_ns, 8);
-	put_string(trace, wait->previous_name);
-	return put(trace, RP_MACHINE_WAIT_DETAILS, place->thread->process, place, NULL, 0);
+	rp_record_put_bytes(trace, &wait->duration_ns, 8);
+	rp_record_put_bytes(trace, &wait->runnable_ns, 8);
+	rp_record_put_bytes(trace, &wait->state, 4);
+	rp_record_put_bytes(trace, &wait->waker_process, 4);
+	rp_record_put_bytes(trace, &wait->waker_thread, 8);
+	rp_record_put_bytes(trace, &wait->previous_process, 4);
+	rp_record_put_bytes(trace, &wait->previous_thread, 8);
+	rp_record_put_bytes(trace, &wait->previous_ns, 8);
+	rp_record_put_string(trace, wait->previous_name);
+	return rp_record_put(trace, RP_MACHINE_WAIT_DETAILS, place->thread->process, place, NULL,
+			     0);
 }
 
 int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -368,10 +365,11 @@ int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace
 	if (ret < 0)
 		return ret;
 	trace->stats.wakings++;
-	put_bytes(trace, &waking->woken_process, 4);
-	put_bytes(trace, &waking->woken_thread, 8);
-	put_bytes(trace, &waking->waited_ns, 8);
-	return put(trace, RP_MACHINE_WAKING, place->thread->process, place, frames, frame_count);
+	rp_record_put_bytes(trace, &waking->woken_process, 4);
+	rp_record_put_bytes(trace, &waking->woken_thread, 8);
+	rp_record_put_bytes(trace, &waking->waited_ns, 8);
+	return rp_record_put(trace, RP_MACHINE_WAKING, place->thread->process, place, frames,
+			     frame_count);
 }
 
 int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -383,13 +381,14 @@ int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trac
 	if (ret < 0)
 		return ret;
 	trace->stats.calls++;
-	put_bytes(trace, &call->number, 4);
-	put_string(trace, call->name);
-	put_bytes(trace, &call->result, 8);
-	put_bytes(trace, &call->duration_ns, 8);
-	put_bytes(trace, call->arguments, sizeof(call->arguments));
-	put_string(trace, call->file);
-	return put(trace, RP_MACHINE_SYSCALL, place->thread->process, place, frames, frame_count);
+	rp_record_put_bytes(trace, &call->number, 4);
+	rp_record_put_string(trace, call->name);
+	rp_record_put_bytes(trace, &call->result, 8);
+	rp_record_put_bytes(trace, &call->duration_ns, 8);
+	rp_record_put_bytes(trace, call->arguments, sizeof(call->arguments));
+	rp_record_put_string(trace, call->file);
+	return rp_record_put(trace, RP_MACHINE_SYSCALL, place->thread->process, place, frames,
+			     frame_count);
 }
 
 int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -401,13 +400,13 @@ int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_t
 	if (ret < 0)
 		return ret;
 	trace->stats.futex_waits++;
-	put_bytes(trace, &wait->address, 8);
-	put_bytes(trace, &wait->result, 8);
-	put_bytes(trace, &wait->duration_ns, 8);
-	put_bytes(trace, &wait->waker_process, 4);
-	put_bytes(trace, &wait->waker_thread, 8);
-	return put(trace, RP_MACHINE_FUTEX_WAIT, place->thread->process, place, frames,
-		   frame_count);
+	rp_record_put_bytes(trace, &wait->address, 8);
+	rp_record_put_bytes(trace, &wait->result, 8);
+	rp_record_put_bytes(trace, &wait->duration_ns, 8);
+	rp_record_put_bytes(trace, &wait->waker_process, 4);
+	rp_record_put_bytes(trace, &wait->waker_thread, 8);
+	return rp_record_put(trace, RP_MACHINE_FUTEX_WAIT, place->thread->process, place, frames,
+			     frame_count);
 }
 
 int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -419,12 +418,12 @@ int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_t
 	if (ret < 0)
 		return ret;
 	trace->stats.faults++;
-	put_bytes(trace, &fault->address, 8);
-	put_bytes(trace, &fault->is_write, 1);
-	put_bytes(trace, &fault->is_major, 1);
-	put_bytes(trace, &fault->duration_ns, 8);
-	return put(trace, RP_MACHINE_PAGE_FAULT, place->thread->process, place, frames,
-		   frame_count);
+	rp_record_put_bytes(trace, &fault->address, 8);
+	rp_record_put_bytes(trace, &fault->is_write, 1);
+	rp_record_put_bytes(trace, &fault->is_major, 1);
+	rp_record_put_bytes(trace, &fault->duration_ns, 8);
+	return rp_record_put(trace, RP_MACHINE_PAGE_FAULT, place->thread->process, place, frames,
+			     frame_count);
 }
 
 int rp_record_block_request(struct rp_record_trace *trace,
@@ -436,15 +435,16 @@ int rp_record_block_request(struct rp_record_trace *trace,
 	if (ret < 0)
 		return ret;
 	trace->stats.requests++;
-	put_bytes(trace, &request->major, 4);
-	put_bytes(trace, &request->minor, 4);
-	put_string(trace, request->operation);
-	put_bytes(trace, &request->sector, 8);
-	put_bytes(trace, &request->bytes, 4);
-	put_bytes(trace, &request->status, 4);
-	put_bytes(trace, &request->duration_ns, 8);
-	put_string(trace, request->device);
-	return put(trace, RP_MACHINE_BLOCK_REQUEST, place->thread->process, place, NULL, 0);
+	rp_record_put_bytes(trace, &request->major, 4);
+	rp_record_put_bytes(trace, &request->minor, 4);
+	rp_record_put_string(trace, request->operation);
+	rp_record_put_bytes(trace, &request->sector, 8);
+	rp_record_put_bytes(trace, &request->bytes, 4);
+	rp_record_put_bytes(trace, &request->status, 4);
+	rp_record_put_bytes(trace, &request->duration_ns, 8);
+	rp_record_put_string(trace, request->device);
+	return rp_record_put(trace, RP_MACHINE_BLOCK_REQUEST, place->thread->process, place, NULL,
+			     0);
 }
 
 int rp_record_interrupt(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -455,68 +455,13 @@ int rp_record_interrupt(struct rp_record_trace *trace, const struct rp_record_tr
 	if (ret < 0)
 		return ret;
 	trace->stats.interrupts++;
-	put_string(trace, interrupt->kind);
-	put_bytes(trace, &interrupt->number, 4);
-	put_string(trace, interrupt->name);
-	put_bytes(trace, &interrupt->is_handled, 1);
-	put_bytes(trace, &interrupt->duration_ns, 8);
-	put_bytes(trace, &place->processor, 4);
-	return put(trace, RP_MACHINE_INTERRUPT, place->thread->process, place, NULL, 0);
-}
-
-/* An event of the recorder. Its time is not before events that the trace has already. */
-static int put_own(struct rp_record_trace *trace, enum rp_machine_event kind)
-{
-	const struct rp_machine_process recorder = { .pid = getpid() };
-	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
-
-	return put(trace, kind, &recorder, &place, NULL, 0);
-}
-
-int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost)
-{
-	put_string(trace, reason);
-	put_bytes(trace, &lost, 8);
-	return put_own(trace, RP_MACHINE_LOSS);
-}
-
-int rp_record_machine(struct rp_record_trace *trace)
-{
-	char host[HOST_NAME_MAX + 1] = "", boot_id[64] = "";
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	gethostname(host, sizeof(host) - 1);
-	if (file) {
-		if (fgets(boot_id, sizeof(boot_id), file))
-			boot_id[strcspn(boot_id, "\n")] = '\0';
-		fclose(file);
-	}
-	put_string(trace, host);
-	put_string(trace, boot_id);
-	return put_own(trace, RP_MACHINE_DESCRIPTION);
-}
-
-int rp_record_groups(struct rp_record_trace *trace, const char *groups, uint64_t threshold_ns)
-{
-	put_string(trace, groups);
-	put_bytes(trace, &threshold_ns, 8);
-	return put_own(trace, RP_MACHINE_GROUPS);
-}
-
-int rp_record_clock(struct rp_record_trace *trace, const struct rp_clock_reading *reading)
-{
-	put_bytes(trace, &reading->monotonic_ns, 8);
-	put_bytes(trace, &reading->utc_ns, 8);
-	put_bytes(trace, &reading->boottime_ns, 8);
-	put_bytes(trace, &reading->uncertainty_ns, 8);
-	return put_own(trace, RP_MACHINE_CLOCK);
-}
-
-int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns)
-{
-	trace->stats.suspended_ns += duration_ns;
-	put_bytes(trace, &duration_ns, 8);
-	return put_own(trace, RP_MACHINE_SUSPEND);
+	rp_record_put_string(trace, interrupt->kind);
+	rp_record_put_bytes(trace, &interrupt->number, 4);
+	rp_record_put_string(trace, interrupt->name);
+	rp_record_put_bytes(trace, &interrupt->is_handled, 1);
+	rp_record_put_bytes(trace, &interrupt->duration_ns, 8);
+	rp_record_put_bytes(trace, &place->processor, 4);
+	return rp_record_put(trace, RP_MACHINE_INTERRUPT, place->thread->process, place, NULL, 0);
 }
 
 int rp_record_attribute(struct rp_record_trace *trace, const struct rp_machine_process *process,
@@ -524,11 +469,11 @@ int rp_record_attribute(struct rp_record_trace *trace, const struct rp_machine_p
 {
 	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
 
-	put_bytes(trace, &published_ns, 8);
-	put_string(trace, attribute->key);
-	put_string(trace, attribute->value);
-	put_string(trace, rp_attribute_type_name(attribute->type));
-	return put(trace, RP_MACHINE_ATTRIBUTE, process, &place, NULL, 0);
+	rp_record_put_bytes(trace, &published_ns, 8);
+	rp_record_put_string(trace, attribute->key);
+	rp_record_put_string(trace, attribute->value);
+	rp_record_put_string(trace, rp_attribute_type_name(attribute->type));
+	return rp_record_put(trace, RP_MACHINE_ATTRIBUTE, process, &place, NULL, 0);
 }
 
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,
@@ -541,18 +486,20 @@ int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_proce
 		return 0;
 	/* A new name after the end would be that of another process. */
 	ret = put_process(trace, process, &place);
-	return ret ? ret : put(trace, RP_MACHINE_PROCESS_EXIT, process, &place, NULL, 0);
+	return ret ? ret : rp_record_put(trace, RP_MACHINE_PROCESS_EXIT, process, &place, NULL, 0);
 }
 
 int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process *process,
 		       uint32_t mapping, uint64_t start, uint64_t end, const char *name)
 {
 	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
+	/* Another program may have another function there. */
+	const uint64_t key = start ^ (uint64_t)mapping << 47;
 	struct rp_thread_slot *slot;
 
-	if (rp_thread_table_find(&process->functions, start))
+	if (rp_thread_table_find(&process->functions, key))
 		return 0;
-	if (rp_thread_table_add(&process->functions, start, &slot) < 0)
+	if (rp_thread_table_add(&process->functions, key, &slot) < 0)
 		return -ENOMEM;
 	trace->stats.functions++;
 	put_number(trace, ++trace->next_id);
@@ -560,7 +507,7 @@ int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process 
 	put_number(trace, start);
 	put_number(trace, end - 1);
 	put_text(trace, name);
-	return put(trace, RP_MACHINE_FUNCTION, process, &place, NULL, 0);
+	return rp_record_put(trace, RP_MACHINE_FUNCTION, process, &place, NULL, 0);
 }
 
 const struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count)

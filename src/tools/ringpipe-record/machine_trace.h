@@ -165,13 +165,26 @@ int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_proce
 int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process *process,
 		       uint32_t mapping, uint64_t start, uint64_t end, const char *name);
 
-/* The addresses in stacks, with their processes, since the last call of rp_record_hits_clear(). */
+/* An address in a stack, and the code that was there at that time. */
 struct rp_record_hit {
 	struct rp_machine_process *process;
 	uint64_t address;
+	uint32_t mapping;		/* its id in the trace; 0: none */
+	const struct rp_image *image;	/* NULL: the code is not that of a file */
+	uint64_t file_offset;		/* of the address, if it has an image */
 };
+
+/*
+ * The addresses since the last call of rp_record_hits_clear(). The caller names them by
+ * rp_record_function(), and reports each as named by rp_record_hit_named().
+ */
 const struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count);
 void rp_record_hits_clear(struct rp_record_trace *trace);
+
+static inline void rp_record_hit_named(const struct rp_record_hit *hit)
+{
+	hit->process->unnamed--;
+}
 
 /* Write everything so far, up to a sequence point with the total of lost events. */
 int rp_record_flush(struct rp_record_trace *trace, uint64_t time_ns, uint64_t lost);

@@ -418,7 +418,7 @@ static int run_recorder(struct run *run)
 	ret = record(run);
 	if (ret == 0 && !(run->options->given & RP_OPTION_QUIET))
 		print_result(run, stderr);
-	rp_scheduling_reset();	/* the rings are empty */
+	rp_scheduling_reset();
 	if (ret == 0 && run->output.regular)
 		rp_server_names_add(run->output.path, run->signal_fd);
 	if (ret == 0 && run->log) {

@@ -101,6 +101,7 @@ static void fill_switch_attributes(struct perf_event_attr *attr, size_t ring_byt
 		.disabled = 1,
 		.exclude_callchain_user = 1,
 		.context_switch = 1,
+		.task = 1,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
@@ -261,6 +262,7 @@ static int open_points(struct rp_perf *perf, int processor, const char **ret_cal
 
 		fill_point_attributes(&attr, &options->points[i], perf->ring_bytes);
 		attr.inherit = options->threads && !options->points[i].is_of_all;
+		attr.task = i == 0;	/* one record of the end of a thread is enough */
 		ret = open_threads(perf, &attr, processor, i, &ring, ret_call);
 	}
 	return ret;

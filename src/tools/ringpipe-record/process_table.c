@@ -444,7 +444,6 @@ static int follow_name(struct rp_process_table *table, const struct rp_perf_reco
 		rp_address_space_clear(&process->space);
 		/* The same addresses are other functions now. */
 		rp_thread_table_fini(&process->hits);
-		rp_thread_table_fini(&process->functions);
 		free(process->command_line);
 		process->command_line = NULL;
 		set_text(&process->name, name);
@@ -517,7 +516,7 @@ static void forget_at(struct rp_process_table *table, size_t index)
 
 static bool ended_before(const struct rp_machine_process *process, uint64_t before_ns)
 {
-	return process->has_ended && process->ended_ns < before_ns;
+	return process->has_ended && process->ended_ns < before_ns && process->unnamed == 0;
 }
 
 void rp_process_table_forget(struct rp_process_table *table, uint64_t before_ns)

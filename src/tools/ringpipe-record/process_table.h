@@ -49,8 +49,9 @@ struct rp_machine_process {
 	bool in_trace;
 	bool renamed;			/* since it was put into the trace */
 	uint32_t kernel_mapping;	/* 0: none yet */
+	uint32_t unnamed;		/* addresses whose functions were not looked up yet */
 	struct rp_thread_table hits;	/* addresses in its stacks */
-	struct rp_thread_table functions;	/* starts of functions that the trace names */
+	struct rp_thread_table functions;	/* that the trace names: starts and mappings */
 };
 
 struct rp_machine_thread {
@@ -131,8 +132,8 @@ size_t rp_process_table_count(const struct rp_process_table *table);
 struct rp_machine_process *rp_process_table_at(const struct rp_process_table *table, size_t index);
 
 /*
- * Free processes that ended before the time. Their names must be in the trace. A process has
- * samples after its end, because it still runs in the kernel for a moment.
+ * Free processes that ended before the time and have no unnamed addresses. A process has samples
+ * after its end, because it still runs in the kernel for a moment.
  */
 void rp_process_table_forget(struct rp_process_table *table, uint64_t before_ns);
 

@@ -2,6 +2,7 @@
 #include "tools/ringpipe-record/recorder_parts.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,9 @@
 
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
+
+/* A part of the naming begins no further image after this time. */
+#define STEP_NS 10000000ull
 
 /* A process that ended may have samples for so long. */
 #define END_NS 100000000ull
@@ -327,16 +331,40 @@ static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 	return ret;
 }
 
-/* Symbol tables take time to read, so only names since the last time are looked up. */
+/*
+ * Do a part of the naming of functions. Symbol tables take time to read, so only names since the
+ * last time are looked up, and the rings are drained between the parts.
+ */
 static int name_functions(struct rp_recorder *recorder)
 {
-	int ret;
+	const uint64_t end_ns = rp_machine_time_ns() + STEP_NS;
+	bool is_done = false;
+	int ret = 0;
 
-	rp_scheduling_lower();
-	ret = rp_functions_resolve(recorder->functions, recorder->trace);
-	rp_scheduling_raise();
+	if (!recorder->is_naming)
+		ret = rp_functions_take(recorder->functions, recorder->trace);
+	while (ret == 0 && !is_done && rp_machine_time_ns() < end_ns)
+		ret = rp_functions_step(recorder->functions, recorder->trace, &is_done);
+	recorder->is_naming = !is_done;
+	if (!is_done)
+		return ret;
 	recorder->named_ns = rp_machine_time_ns();
 	rp_process_table_forget(recorder->processes, recorder->named_ns - END_NS);
+	/* The symbols of large files have left much free memory between what is in use. */
+	(void)malloc_trim(0);
+	return ret;
+}
+
+/* Name all functions. Nothing fills the rings any more. */
+static int name_all(struct rp_recorder *recorder)
+{
+	int ret = 0;
+
+	while (ret == 0 && recorder->is_naming)
+		ret = name_functions(recorder);
+	do
+		ret = ret ? ret : name_functions(recorder);
+	while (ret == 0 && recorder->is_naming);
 	return ret;
 }
 
@@ -379,7 +407,8 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 	uint64_t limit_ns = rp_perf_limit(recorder->perf), lost = 0;
 	int ret = drain(recorder, limit_ns, rp_machine_time_ns());
 
-	if (ret == 0 && rp_machine_time_ns() - recorder->named_ns > NAMES_NS)
+	if (ret == 0 && (recorder->is_naming ||
+			 rp_machine_time_ns() - recorder->named_ns > NAMES_NS))
 		ret = name_functions(recorder);
 	if (ret == 0)
 		ret = rp_recorder_read_contexts(recorder, false);
@@ -406,8 +435,9 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 	ret = drain(recorder, UINT64_MAX, UINT64_MAX);
 	if (ret == 0)
 		ret = rp_recorder_read_contexts(recorder, true);
+	rp_scheduling_reset();
 	if (ret == 0)
-		ret = name_functions(recorder);
+		ret = name_all(recorder);
 	if (ret == 0)
 		ret = put_losses(recorder, &lost);
 	if (ret == 0)

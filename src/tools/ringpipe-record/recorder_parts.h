@@ -24,7 +24,7 @@ struct rp_recorder {
 	struct rp_wait_queue wait_queue;
 	uint64_t drain_end_ns;		/* a drain of the waits ends at a record from then on */
 	size_t part_bytes;		/* of the records that a part of the drain has copied */
-	uint64_t part_ns;		/* a ring has later records; UINT64_MAX: it was read whole */
+	uint64_t part_ns;		/* a ring has later records; UINT64_MAX: none has */
 	struct rp_images *images;
 	struct rp_process_table *processes;
 	struct rp_functions *functions;
@@ -34,6 +34,7 @@ struct rp_recorder {
 	struct rp_process_choice choice;	/* these; all zeros: all */
 	uint64_t scan_ns;		/* of is_chosen: when their choice began */
 	uint64_t named_ns;		/* when functions were named last */
+	bool is_naming;			/* functions are being named */
 	uint64_t ends[RP_WALK_FRAMES_MAX + 1];	/* how walks ended */
 	uint64_t wait_ends[RP_WALK_FRAMES_MAX + 1];
 	uint64_t reported[RP_RECORDER_LOSS_COUNT];	/* losses that the trace states */
@@ -53,8 +54,8 @@ int rp_recorder_read_contexts(struct rp_recorder *recorder, bool is_last);
 void rp_recorder_forget_contexts(struct rp_recorder *recorder, struct rp_machine_process *process);
 
 /*
- * A process executes another program. exec(2) replaces the mappings, which the names in earlier
- * stacks need. 0; -ENOMEM.
+ * A process executes another program. The file that names the generated code of the process id may
+ * then be that of the new program. 0; -ENOMEM.
  */
 int rp_recorder_leave_program(struct rp_recorder *recorder, pid_t pid);
 

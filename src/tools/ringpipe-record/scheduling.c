@@ -22,13 +22,8 @@ void rp_scheduling_raise(void)
 	set_policy(SCHED_RR, REAL_TIME);
 }
 
-void rp_scheduling_lower(void)
-{
-	set_policy(SCHED_OTHER, 0);
-}
-
 void rp_scheduling_reset(void)
 {
-	rp_scheduling_lower();
+	set_policy(SCHED_OTHER, 0);
 	(void)setpriority(PRIO_PROCESS, 0, 0);
 }

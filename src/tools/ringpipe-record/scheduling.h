@@ -13,12 +13,6 @@
  */
 void rp_scheduling_raise(void);
 
-/*
- * Schedule this thread like other programs, with the nice value, until the next
- * rp_scheduling_raise(). The recorder does so for work that takes long.
- */
-void rp_scheduling_lower(void);
-
 /* Schedule this thread like other programs. */
 void rp_scheduling_reset(void);
 

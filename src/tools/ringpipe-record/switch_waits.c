@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "nettrace/thread_table.h"
 #include "tools/ringpipe-record/perf_events.h"
+#include "tools/ringpipe-record/thread_states.h"
 
 /* A thread that is off its processor. */
 struct sleeper {
+	pid_t thread;
 	uint64_t began_ns;		/* 0: it runs, or that is unknown */
 	bool is_preempted;
 	uint32_t frame_count;
@@ -23,30 +23,8 @@ struct rp_switch_waits {
 	uint64_t threshold_ns;
 	rp_waits_callback callback;
 	void *user;
-	struct rp_thread_table threads;	/* index: that of the sleeper, plus 1 */
-	struct sleeper *sleepers;
-	size_t sleeper_count, sleeper_capacity;
+	struct rp_thread_states sleepers;	/* struct sleeper */
 };
-
-static struct sleeper *find_sleeper(struct rp_switch_waits *waits, pid_t thread)
-{
-	struct sleeper *grown;
-	struct rp_thread_slot *slot;
-
-	if (rp_thread_table_add(&waits->threads, (uint64_t)thread, &slot) < 0)
-		return NULL;
-	if (slot->index)
-		return &waits->sleepers[slot->index - 1];
-	grown = rp_array_reserve(waits->sleepers, waits->sleeper_count, &waits->sleeper_capacity,
-				 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	waits->sleepers = grown;
-	grown += waits->sleeper_count++;
-	memset(grown, 0, sizeof(*grown));
-	slot->index = waits->sleeper_count & 0x3fffffff;
-	return grown;
-}
 
 /* The sample of a switch comes right before the thread leaves its processor. */
 static void take_stack(struct sleeper *sleeper, const struct rp_perf_record *record)
@@ -80,11 +58,13 @@ static int take_record(void *user, const struct rp_perf_record *record)
 	struct rp_switch_waits *waits = user;
 	struct sleeper *sleeper;
 
+	if (record->kind == RP_PERF_END)
+		rp_thread_states_remove(&waits->sleepers, record->thread);
 	/* Thread 0 is the processor's idle thread. */
 	if (record->thread == 0 ||
 	    (record->kind != RP_PERF_SAMPLE && record->kind != RP_PERF_SWITCH))
 		return 0;
-	sleeper = find_sleeper(waits, record->thread);
+	sleeper = rp_thread_states_get(&waits->sleepers, record->thread);
 	if (!sleeper)
 		return -ENOMEM;
 	if (record->kind == RP_PERF_SAMPLE) {
@@ -112,6 +92,7 @@ int rp_switch_waits_start(const struct rp_waits_options *options, rp_waits_callb
 	if (!waits)
 		return -ENOMEM;
 	waits->threshold_ns = options->threshold_ns;
+	waits->sleepers.state_bytes = sizeof(struct sleeper);
 	waits->callback = callback;
 	waits->user = user;
 	ret = rp_perf_open(&perf_options, &waits->perf, &call);
@@ -130,8 +111,7 @@ void rp_switch_waits_destroy(struct rp_switch_waits *waits)
 	if (!waits)
 		return;
 	rp_perf_close(waits->perf);
-	rp_thread_table_fini(&waits->threads);
-	free(waits->sleepers);
+	rp_thread_states_fini(&waits->sleepers);
 	free(waits);
 }
 
