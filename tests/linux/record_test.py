@@ -34,7 +34,9 @@ class Samples(Case):
         self.assertLess(len(samples), 1.05 * RATE * seconds + 2)
 
     def test_report_counts_the_same_functions_as_traceevent(self):
-        self.record("--", "sh", "-c", f"'{HOST}' 500 & '{HOST}' 500 deep; wait")
+        # Short processes have samples before exec(2), and after their ends were reported.
+        self.record("--", "sh", "-c", f"'{HOST}' 500 & '{HOST}' 500 deep & "
+                    f"for i in $(seq 60); do '{HOST}' 1; done; wait")
         expected, by_process = collections.Counter(), collections.Counter()
         for sample in stacks_of(self.trace)[0]:
             by_process[sample["process"]] += 1
@@ -462,6 +464,24 @@ class Sessions(Case):
         self.assertLess(counts[shop.pid].items(), expected.items())
         self.assertIn(dotnet.pid,
                       {event["process"] for event in events if event["provider"] == runtime})
+
+    def test_a_process_with_libringpipe_and_dotnet_has_a_session_of_each(self):
+        command = ["dotnet", clients.beside_command()]
+        process = self.start("--profile", "cpu", "--providers", "Beside,ringpipe")
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env={**PLAIN, "LD_PRELOAD": os.environ["LIBRARY"]}) as dotnet:
+            drive.wait_for(lambda: self.events_so_far(("Beside",)) > 0, "events of .NET")
+            dotnet.stdin.close()
+            dotnet.wait(PATIENCE)
+            _, events, _, _ = self.finish(process)
+        own = [event for event in events if event["process"] == dotnet.pid]
+        # ProcessTraced begins the events of each session.
+        self.assertEqual(len([event for event in own
+                              if (event["provider"], event["id"]) == ("ringpipe", 64)]), 2)
+        serials = [event["fields"]["serial"] for event in own if event["provider"] == "Beside"]
+        self.assertEqual(serials, list(range(serials[0], serials[0] + len(serials))))
+        # Both name the threads of the process alike.
+        self.assertEqual([event["thread"] for event in own if event["thread"] >= 1 << 22], [])
 
     def test_a_chosen_process_alone_has_a_session(self):
         with drive.shop(SHOP, env=PLAIN) as first, drive.shop(SHOP, env=PLAIN) as second:
