@@ -206,7 +206,7 @@ def require_recorder():
     if not os.environ["RECORD"]:
         clients.skip("ringpipe-record was not built: elfutils is missing")
     if os.environ["SANITIZERS"] == "thread":
-        clients.skip("the recorder has one thread")
+        clients.skip("the threads of the recorder take turns")
     if os.geteuid() != 0:
         clients.skip("recording all processes requires root")
 

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "modules/symbols/find.h"
 #include "tools/ringpipe-record/perf_map.h"
 #include "tools/trace/stack_frame.h"
@@ -37,6 +39,10 @@ struct rp_functions {
 	size_t known_count, known_capacity;
 	struct rp_record_hit *hits;	/* that were taken from the trace */
 	size_t hit_count, hit_capacity;
+	pthread_t reader;		/* of symbols; it alone uses `known` while it runs */
+	bool has_reader;
+	uint32_t is_read;		/* the reader has ended */
+	int read_result;
 };
 
 int rp_functions_create(struct rp_functions **ret_functions)
@@ -59,10 +65,21 @@ static void fini_known(struct known *known)
 	rp_thread_table_fini(&known->nameless);
 }
 
+/* Wait for the thread that reads symbols, if it runs. 0; -ENOMEM. */
+static int join_reader(struct rp_functions *functions)
+{
+	if (!functions->has_reader)
+		return 0;
+	pthread_join(functions->reader, NULL);
+	functions->has_reader = false;
+	return functions->read_result;
+}
+
 void rp_functions_destroy(struct rp_functions *functions)
 {
 	if (!functions)
 		return;
+	(void)join_reader(functions);
 	for (size_t i = 0; i < functions->known_count; i++)
 		fini_known(&functions->known[i]);
 	free(functions->known);
@@ -260,6 +277,7 @@ int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *tr
 	hits = rp_record_hits(trace, &count);
 	if (count == 0)
 		return 0;
+	ret = join_reader(functions);
 	grown = rp_array_reserve(functions->hits, functions->hit_count, &functions->hit_capacity,
 				 count, sizeof(*grown));
 	if (!grown)
@@ -277,15 +295,51 @@ int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *tr
 	return ret;
 }
 
-int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace,
+static void *read_symbols(void *data)
+{
+	struct rp_functions *functions = data;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < functions->known_count; i++) {
+		if (functions->known[i].asked_count)
+			ret = query(&functions->known[i]);
+	}
+	functions->read_result = ret;
+	rp_store_release(&functions->is_read, 1u);
+	return NULL;
+}
+
+/* Start the thread, or read the symbols here if there is no thread. */
+static void start_reader(struct rp_functions *functions)
+{
+	functions->is_read = 0;
+	functions->has_reader = pthread_create(&functions->reader, NULL, read_symbols,
+					       functions) == 0;
+	if (!functions->has_reader)
+		read_symbols(functions);
+}
+
+static bool has_asked(const struct rp_functions *functions)
+{
+	for (size_t i = 0; i < functions->known_count; i++) {
+		if (functions->known[i].asked_count)
+			return true;
+	}
+	return false;
+}
+
+int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace, bool waits,
 		      bool *ret_is_done)
 {
 	int ret = 0;
 
 	*ret_is_done = false;
-	for (size_t i = 0; i < functions->known_count; i++) {
-		if (functions->known[i].asked_count)
-			return query(&functions->known[i]);
+	if (!functions->has_reader && has_asked(functions))
+		start_reader(functions);
+	if (functions->has_reader) {
+		if (!waits && !rp_load_acquire(&functions->is_read))
+			return 0;
+		ret = join_reader(functions);
 	}
 	for (size_t i = 0; ret == 0 && i < functions->hit_count; i++) {
 		ret = name(functions, trace, &functions->hits[i]);

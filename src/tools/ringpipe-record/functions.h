@@ -25,12 +25,13 @@ int rp_functions_kernel_error(const struct rp_functions *functions);
 int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *trace);
 
 /*
- * Read the symbols of one image, or name what was taken if all symbols are known. The rings of the
- * kernel may fill up while a program reads all symbols at once.
+ * Name what was taken as soon as its symbols are known. Another thread reads them, because the
+ * rings of the kernel would fill up meanwhile.
+ * @waits: wait for that thread.
  * @ret_is_done: there is no more to name.
  * Return: 0; -ENOMEM.
  */
-int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace,
+int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace, bool waits,
 		      bool *ret_is_done);
 
 #endif

@@ -24,9 +24,6 @@
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
 
-/* A part of the naming begins no further image after this time. */
-#define STEP_NS 10000000ull
-
 /* A process that ended may have samples for so long. */
 #define END_NS 100000000ull
 
@@ -332,40 +329,35 @@ static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 }
 
 /*
- * Do a part of the naming of functions. Symbol tables take time to read, so only names since the
- * last time are looked up, and the rings are drained between the parts.
+ * Begin or continue to name the functions that were not looked up yet. `waits`: until all have
+ * names.
  */
-static int name_functions(struct rp_recorder *recorder)
+static int name_functions(struct rp_recorder *recorder, bool waits)
 {
-	const uint64_t end_ns = rp_machine_time_ns() + STEP_NS;
-	bool is_done = false;
-	int ret = 0;
+	bool is_done;
+	int ret = recorder->is_naming ? 0 :
+		  rp_functions_take(recorder->functions, recorder->trace);
 
-	if (!recorder->is_naming)
-		ret = rp_functions_take(recorder->functions, recorder->trace);
-	while (ret == 0 && !is_done && rp_machine_time_ns() < end_ns)
-		ret = rp_functions_step(recorder->functions, recorder->trace, &is_done);
+	if (ret == 0)
+		ret = rp_functions_step(recorder->functions, recorder->trace, waits, &is_done);
+	if (ret)
+		return ret;
 	recorder->is_naming = !is_done;
 	if (!is_done)
-		return ret;
+		return 0;
 	recorder->named_ns = rp_machine_time_ns();
 	rp_process_table_forget(recorder->processes, recorder->named_ns - END_NS);
 	/* The symbols of large files have left much free memory between what is in use. */
 	(void)malloc_trim(0);
-	return ret;
+	return 0;
 }
 
-/* Name all functions. Nothing fills the rings any more. */
+/* Name all functions, of which some may have to wait for others. */
 static int name_all(struct rp_recorder *recorder)
 {
-	int ret = 0;
+	int ret = recorder->is_naming ? name_functions(recorder, true) : 0;
 
-	while (ret == 0 && recorder->is_naming)
-		ret = name_functions(recorder);
-	do
-		ret = ret ? ret : name_functions(recorder);
-	while (ret == 0 && recorder->is_naming);
-	return ret;
+	return ret ? ret : name_functions(recorder, true);
 }
 
 static int drain_part(struct rp_recorder *recorder, uint64_t limit_ns)
@@ -409,7 +401,7 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 
 	if (ret == 0 && (recorder->is_naming ||
 			 rp_machine_time_ns() - recorder->named_ns > NAMES_NS))
-		ret = name_functions(recorder);
+		ret = name_functions(recorder, false);
 	if (ret == 0)
 		ret = rp_recorder_read_contexts(recorder, false);
 	if (ret == 0)
