@@ -265,14 +265,40 @@ static int name(struct rp_functions *functions, struct rp_record_trace *trace,
 				  function->end + bias, function->name);
 }
 
+/* Whether the address is not that of a file or of the kernel. */
+static bool is_generated(const struct rp_record_hit *hit)
+{
+	uint64_t vaddr;
+
+	return hit->address < RP_KERNEL_START && !find_vaddr(hit, &vaddr);
+}
+
+int rp_functions_name_generated(struct rp_record_trace *trace,
+				const struct rp_machine_process *process)
+{
+	struct rp_perf_map map = { 0 };
+	struct rp_record_hit *hits;
+	size_t count;
+	int ret = 0;
+
+	hits = rp_record_hits(trace, &count);
+	for (size_t i = 0; ret == 0 && i < count; i++) {
+		if (hits[i].process != process || hits[i].is_named || !is_generated(&hits[i]))
+			continue;
+		ret = name_generated(&map, trace, &hits[i]);
+		hits[i].is_named = true;
+	}
+	rp_perf_map_fini(&map);
+	return ret;
+}
+
 int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *trace)
 {
 	struct rp_perf_map map = { 0 };
 	const struct rp_record_hit *hits;
 	struct rp_record_hit *grown;
-	uint64_t vaddr;
 	size_t count;
-	int ret = 0;
+	int ret;
 
 	hits = rp_record_hits(trace, &count);
 	if (count == 0)
@@ -284,10 +310,10 @@ int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *tr
 		return -ENOMEM;
 	functions->hits = grown;
 	for (size_t i = 0; ret == 0 && i < count; i++) {
-		if (hits[i].address < RP_KERNEL_START && !find_vaddr(&hits[i], &vaddr))
-			ret = name_generated(&map, trace, &hits[i]);
-		else
+		if (!is_generated(&hits[i]))
 			ret = ask(functions, &hits[i]);
+		else if (!hits[i].is_named)
+			ret = name_generated(&map, trace, &hits[i]);
 		grown[functions->hit_count++] = hits[i];
 	}
 	rp_perf_map_fini(&map);

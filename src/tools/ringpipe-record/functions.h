@@ -19,10 +19,15 @@ void rp_functions_destroy(struct rp_functions *functions);
 int rp_functions_kernel_error(const struct rp_functions *functions);
 
 /*
- * Take the hits of the trace, and clear them there. rp_functions_step() names them. Generated code
- * is named immediately, because its process may end or execute another program. 0; -ENOMEM.
+ * Take the hits of the trace, and clear them there. rp_functions_step() names them, except generated
+ * code, which is named immediately, because its process may end. It waits for the thread that reads
+ * symbols. 0; -ENOMEM.
  */
 int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *trace);
+
+/* Name the generated code of a process that executes another program. 0; -ENOMEM. */
+int rp_functions_name_generated(struct rp_record_trace *trace,
+				const struct rp_machine_process *process);
 
 /*
  * Name what was taken as soon as its symbols are known. Another thread reads them, because the

@@ -510,7 +510,7 @@ int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process 
 	return rp_record_put(trace, RP_MACHINE_FUNCTION, process, &place, NULL, 0);
 }
 
-const struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count)
+struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count)
 {
 	*ret_count = trace->hit_count;
 	return trace->hits;

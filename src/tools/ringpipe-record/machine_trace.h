@@ -172,13 +172,14 @@ struct rp_record_hit {
 	uint32_t mapping;		/* its id in the trace; 0: none */
 	const struct rp_image *image;	/* NULL: the code is not that of a file */
 	uint64_t file_offset;		/* of the address, if it has an image */
+	bool is_named;			/* before the others, as its process executes a program */
 };
 
 /*
  * The addresses since the last call of rp_record_hits_clear(). The caller names them by
  * rp_record_function(), and reports each as named by rp_record_hit_named().
  */
-const struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count);
+struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count);
 void rp_record_hits_clear(struct rp_record_trace *trace);
 
 static inline void rp_record_hit_named(const struct rp_record_hit *hit)

@@ -16,7 +16,6 @@
 #include "tools/client/machine_time.h"
 #include "tools/ringpipe-record/functions.h"
 #include "tools/ringpipe-record/published_context.h"
-#include "tools/trace/stack_frame.h"
 
 /* The loader soon stores where it has placed the variables of a new library. */
 #define PLACE_TRIES 100u
@@ -140,26 +139,12 @@ void rp_recorder_forget_contexts(struct rp_recorder *recorder, struct rp_machine
 	process->published = (struct rp_published_state){ 0 };
 }
 
-/* Return: whether the trace has addresses of the process in generated code without names. */
-static bool has_generated(const struct rp_recorder *recorder, uint32_t process)
-{
-	size_t count;
-	const struct rp_record_hit *hits = rp_record_hits(recorder->trace, &count);
-
-	for (size_t i = 0; i < count; i++) {
-		if ((uint32_t)hits[i].process->pid == process && !hits[i].image &&
-		    hits[i].address < RP_KERNEL_START)
-			return true;
-	}
-	return false;
-}
-
 int rp_recorder_leave_program(struct rp_recorder *recorder, pid_t pid)
 {
 	struct rp_machine_process *process = rp_process_table_process(recorder->processes, pid);
 
-	if (process)
-		rp_recorder_forget_contexts(recorder, process);
-	return has_generated(recorder, (uint32_t)pid) ?
-	       rp_functions_take(recorder->functions, recorder->trace) : 0;
+	if (!process)
+		return 0;
+	rp_recorder_forget_contexts(recorder, process);
+	return process->unnamed ? rp_functions_name_generated(recorder->trace, process) : 0;
 }
