@@ -23,6 +23,9 @@
 #define LOOK_MIN_NS 100000000ull
 #define LOOK_MAX_NS 10000000000ull
 
+/* A look at a process that executes a program waits for it, which may not get a processor soon. */
+#define EXEC_NS 50000000ull
+
 void rp_recorder_attach_contexts(struct rp_recorder *recorder)
 {
 	int ret;
@@ -126,7 +129,9 @@ int rp_recorder_read_contexts(struct rp_recorder *recorder, bool is_last)
 			continue;
 		if (recorder->waits && !is_last)
 			find_place(recorder, process);
-		if (process->in_trace && (is_last || now_ns >= process->published.look_ns))
+		if (process->in_trace &&
+		    (is_last || (now_ns >= process->published.look_ns &&
+				 now_ns >= process->since_ns + EXEC_NS)))
 			ret = look(recorder, process, now_ns);
 	}
 	return ret;
@@ -146,5 +151,6 @@ int rp_recorder_leave_program(struct rp_recorder *recorder, pid_t pid)
 	if (!process)
 		return 0;
 	rp_recorder_forget_contexts(recorder, process);
+	process->published.look_ns = rp_machine_time_ns() + EXEC_NS;
 	return process->unnamed ? rp_functions_name_generated(recorder->trace, process) : 0;
 }
