@@ -3,13 +3,11 @@
 """The module in Debian's nginx: what nginx says of its requests equals what the trace holds."""
 import collections
 import contextlib
-import http.client
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -17,12 +15,10 @@ import tempfile
 import unittest
 import urllib.request
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
-import drive  # noqa: E402 pylint: disable=wrong-import-position
+import nginx_server
+from nginx_server import PATIENCE, drive, worker_pids
 
 RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
-PATIENCE = 60
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
 CONFIGURATION = """
@@ -36,11 +32,7 @@ events {{ worker_connections 512; }}
 http {{
 	log_format ids '$status $request_uri $ringpipe_trace_id $ringpipe_span_id';
 	access_log {folder}/access.log ids;
-	client_body_temp_path {folder}/body;
-	proxy_temp_path {folder}/proxy;
-	fastcgi_temp_path {folder}/fastcgi;
-	uwsgi_temp_path {folder}/uwsgi;
-	scgi_temp_path {folder}/scgi;
+""" + nginx_server.FOLDERS + """
 	proxy_cache_path {folder}/cache keys_zone=cache:1m;
 	upstream back {{ server 127.0.0.1:{back}; keepalive 4; }}
 	upstream half {{ server 127.0.0.1:{closed}; server 127.0.0.1:{back}; }}
@@ -73,64 +65,18 @@ http {{
 """
 
 
-def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
-def worker_pids(master):
-    done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(master)], check=False,
-                          stdout=subprocess.PIPE, text=True)
-    return [int(line.split()[0]) for line in done.stdout.splitlines()
-            if "worker process" in line and "shutting down" not in line]
-
-
-def processes():
-    done = subprocess.run([RINGPIPE, "ps", "--format", "json"], stdout=subprocess.PIPE, check=True,
-                          timeout=PATIENCE)
-    return {row["process_id"] for row in json.loads(done.stdout)}
-
-
-class Nginx:
-    """A running nginx with the module, in a folder of its own."""
+class Nginx(nginx_server.Nginx):
+    """The server of the tests."""
 
     def __init__(self, module, folder, workers=1, master="on"):
-        self.folder = folder
-        self.ports = {name: free_port() for name in ("front", "back", "tls", "closed")}
         with open(os.path.join(folder, "page.txt"), "w", encoding="ascii") as page:
             page.write("page\n")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                         "-subj", "/CN=localhost", "-keyout", folder + "/key.pem",
                         "-out", folder + "/certificate.pem"], check=True, timeout=PATIENCE,
                        stderr=subprocess.DEVNULL)
-        os.chmod(folder, 0o755)
-        self.path = os.path.join(folder, "nginx.conf")
-        with open(self.path, "w", encoding="ascii") as file:
-            file.write(CONFIGURATION.format(module=module, folder=folder, workers=workers,
-                                            master=master, **self.ports))
-        self.has_master = master == "on"
-        self.command = ["nginx", "-c", self.path, "-p", folder]
-        self.process = None
-
-    def start(self):
-        self.process = subprocess.Popen(self.command)
-        drive.wait_for(lambda: self.has_workers(1) and self.is_listening(),
-                       "a worker with a socket", [self.process])
-
-    def pids(self):
-        """The processes that serve requests: the master has a socket before any worker."""
-        return worker_pids(self.process.pid) if self.has_master else [self.process.pid]
-
-    def has_workers(self, count):
-        pids = self.pids()
-        return len(pids) >= count and set(pids) <= processes()
-
-    def is_listening(self):
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", self.ports["front"]), PATIENCE).close()
-            return True
-        return False
+        super().__init__(RINGPIPE, folder, CONFIGURATION, ("front", "back", "tls", "closed"),
+                         module=module, workers=workers, master=master)
 
     def get(self, path, headers=None, port="front"):
         context = ssl._create_unverified_context() if port == "tls" else None
@@ -146,28 +92,13 @@ class Nginx:
         with open(os.path.join(self.folder, "access.log"), encoding="ascii") as log:
             return [line.split() for line in log]
 
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGQUIT)
-            self.process.wait(PATIENCE)
-
 
 class NginxTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.build = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.build)
-        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"], check=True,
-                       env=dict(os.environ, DESTDIR=cls.build + "/root"), timeout=PATIENCE,
-                       stdout=subprocess.DEVNULL)
-        found = subprocess.run(["find", cls.build, "-name", "ringpipe.pc"], check=True, text=True,
-                               stdout=subprocess.PIPE).stdout.strip()
-        done = subprocess.run([os.path.join(HERE, "build"), cls.build + "/module"], check=False,
-                              env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(found),
-                                       PKG_CONFIG_SYSROOT_DIR=cls.build + "/root"),
-                              stderr=subprocess.PIPE, text=True, timeout=10 * PATIENCE)
-        assert done.returncode == 0, done.stderr
-        cls.module = cls.build + "/module/ngx_http_ringpipe_module.so"
+        cls.module = nginx_server.build_module(BUILD, cls.build)
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -388,11 +319,8 @@ class NginxTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    for program in ("nginx", "openssl", "cc", "pkg-config"):
-        if not shutil.which(program):
-            print(f"SKIP: no {program}")
-            sys.exit(77)
-    if not os.path.exists("/usr/share/nginx/src/conf_flags"):
-        print("SKIP: no nginx-dev")
+    missing = nginx_server.why_not()
+    if missing:
+        print(f"SKIP: {missing}")
         sys.exit(77)
     unittest.main()

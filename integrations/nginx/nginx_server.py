@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Builds the module and runs Debian's nginx with it, for the tests and the benchmark."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
+import drive  # noqa: E402 pylint: disable=wrong-import-position
+
+PATIENCE = 60
+# nginx must not write into the folders of the package.
+FOLDERS = """
+	client_body_temp_path {folder}/body;
+	proxy_temp_path {folder}/proxy;
+	fastcgi_temp_path {folder}/fastcgi;
+	uwsgi_temp_path {folder}/uwsgi;
+	scgi_temp_path {folder}/scgi;
+"""
+
+
+def why_not():
+    """Return what this machine lacks to build the module and to run nginx, or None."""
+    for program in ("nginx", "openssl", "cc", "pkg-config"):
+        if not shutil.which(program):
+            return f"no {program}"
+    if not os.path.exists("/usr/share/nginx/src/conf_flags"):
+        return "no nginx-dev"
+    return None
+
+
+def build_module(build, folder):
+    """Install ringpipe of a build into the folder, and build the module there. Return its path."""
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"], check=True,
+                   env=dict(os.environ, DESTDIR=folder + "/root"), timeout=PATIENCE,
+                   stdout=subprocess.DEVNULL)
+    found = subprocess.run(["find", folder, "-name", "ringpipe.pc"], check=True, text=True,
+                           stdout=subprocess.PIPE).stdout.strip()
+    done = subprocess.run([os.path.join(HERE, "build"), folder + "/module"], check=False,
+                          env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(found),
+                                   PKG_CONFIG_SYSROOT_DIR=folder + "/root"),
+                          stderr=subprocess.PIPE, text=True, timeout=10 * PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return folder + "/module/ngx_http_ringpipe_module.so"
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def worker_pids(master):
+    done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(master)], check=False,
+                          stdout=subprocess.PIPE, text=True)
+    return [int(line.split()[0]) for line in done.stdout.splitlines()
+            if "worker process" in line and "shutting down" not in line]
+
+
+class Nginx:
+    """
+    An nginx in a folder of its own. The configuration is a text with {names}: `ports` become free
+    ports, `folder` is the folder, and `values` are the rest.
+    """
+
+    def __init__(self, ringpipe, folder, configuration, ports, **values):
+        self.ringpipe, self.folder = ringpipe, folder
+        self.ports = {name: free_port() for name in ports}
+        os.chmod(folder, 0o755)
+        self.path = os.path.join(folder, "nginx.conf")
+        with open(self.path, "w", encoding="ascii") as file:
+            file.write(configuration.format(folder=folder, **values, **self.ports))
+        self.has_master = values.get("master", "on") == "on"
+        self.command = ["nginx", "-c", self.path, "-p", folder]
+        self.process = None
+
+    def start(self, is_traced=True, wrapper=()):
+        """Start nginx, and wait for a worker that serves and, if `is_traced`, has a socket."""
+        self.process = subprocess.Popen([*wrapper, *self.command])
+        drive.wait_for(lambda: self.pids() and self.is_listening() and
+                       (not is_traced or self.has_workers(1)), "a worker", [self.process])
+
+    def pids(self):
+        """The processes that serve requests: the master has a socket before any worker."""
+        return worker_pids(self.process.pid) if self.has_master else [self.process.pid]
+
+    def has_workers(self, count):
+        pids = self.pids()
+        return len(pids) >= count and set(pids) <= self.processes()
+
+    def processes(self):
+        done = subprocess.run([self.ringpipe, "ps", "--format", "json"], stdout=subprocess.PIPE,
+                              check=True, timeout=PATIENCE)
+        return {row["process_id"] for row in json.loads(done.stdout)}
+
+    def is_listening(self):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.ports["front"]), PATIENCE).close()
+            return True
+        return False
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(PATIENCE)
