@@ -23,3 +23,26 @@ def instructions(command, **environment):
         return None
     result.check_returncode()
     return int(re.search(r'Collected : (\d+)', result.stderr).group(1))
+
+
+def server_instructions(server, work):
+    """Return the instructions of a server from its start through `work` to its end, in all its
+    processes, or None without valgrind. `server` has start(is_traced, wrapper, environment) and
+    stop()."""
+    if not shutil.which('valgrind'):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        wrapper = ['valgrind', '--quiet', '--tool=callgrind', '--trace-children=yes',
+                   f'--callgrind-out-file={folder}/%p']
+        server.start(False, wrapper, {**os.environ, 'RINGPIPE_DIAGNOSTICS': '0'})
+        try:
+            work()
+        finally:
+            server.stop()
+        total = 0
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding='utf-8', errors='replace') as file:
+                total += sum(int(found) for found in re.findall(r'^totals: (\d+)', file.read(),
+                                                                re.M))
+        return total

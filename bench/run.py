@@ -24,6 +24,7 @@ import peers
 import read_rate
 import record_cost
 import report
+import servers
 import view
 from measure import figures, ratio, row
 from peers import lttng_session, lttng_user
@@ -361,6 +362,7 @@ SUITES = {
     'compress': compress.suite_compress,
     'reader': read_rate.suite_reader,
     'view': view.suite_view,
+    'servers': servers.suite_servers,
 }
 
 

@@ -80,9 +80,9 @@ class Nginx:
         self.command = ["nginx", "-c", self.path, "-p", folder]
         self.process = None
 
-    def start(self, is_traced=True, wrapper=()):
+    def start(self, is_traced=True, wrapper=(), env=None):
         """Start nginx, and wait for a worker that serves and, if `is_traced`, has a socket."""
-        self.process = subprocess.Popen([*wrapper, *self.command])
+        self.process = subprocess.Popen([*wrapper, *self.command], env=env)
         drive.wait_for(lambda: self.pids() and self.is_listening() and
                        (not is_traced or self.has_workers(1)), "a worker", [self.process])
 

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Measures what the modules in integrations/ cost their servers: CPU time of each request, in pairs of
+windows with a server that has no module, and instructions of each request, by callgrind.
+
+`SERVERS` lists the servers. integrations/NAME/NAME_bench.py describes one by these names:
+
+  UNIT, UNITS          what is counted, such as 'request' and 'requests'
+  WAYS                 {way: (True if the module is loaded, providers of a session or None, limit in
+                       percent or None)}; `ways()` makes the usual one
+  why_not()            why this machine cannot run the server, or None
+  prepare(build, folder)
+                       build the module of that build of ringpipe in a folder; return its path
+  Load(module, folder, ringpipe)
+                       the server, without its module if `module` is None, under a load that goes on
+                       until close(). It has `pids`: the processes of the server and of its load,
+                       each with all its descendants; `traced`: the processes that get a session;
+                       and count(), the number of requests so far
+  instructions(module, folder, ringpipe, count)
+                       return the instructions of a server that starts, answers so many requests,
+                       and ends; or None without valgrind (callgrind.py has server_instructions())
+"""
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import measure
+from measure import row
+from record_cost import (CALM_CPUS, CALM_S, HERE, PAIRS, PLAIN, TOOL, Way, Window, added, drive,
+                         quartiles, server_ns, upper_bound)
+
+SERVERS = ('nginx',)
+SECONDS = 1.0
+BASE, AGAIN = 'without the module', 'without the module, again'
+# Where the same server twice differs by more, instructions decide on the module that is off.
+NOISE = 0.2
+COUNTS = (500, 2500)	# of requests; their difference has no start and no end
+
+
+def ways(requests, everything):
+    """Return the ways of a server whose providers are these."""
+    return {'off': (True, None, 0.5), 'request spans': (True, requests, 2),
+            'everything': (True, everything, 5)}
+
+
+class Collector:
+    """`ringpipe collect` in the processes of a load."""
+
+    def __init__(self, build, folder, load, providers):
+        self.tool = os.path.join(build, TOOL)
+        self.children = []
+        self.lost = 0
+        for pid in load.traced:
+            command = [self.tool, 'collect', '--force', '-o', os.path.join(folder, f't{pid}'),
+                       '--providers', providers, '-p', str(pid)]
+            self.children.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, env=PLAIN,
+                                                  stderr=subprocess.PIPE, text=True))
+        self.pid = self.children[0].pid
+        for pid in load.traced:
+            drive.wait_for(lambda pid=pid: self.has_session(pid), 'a session', self.children)
+
+    def has_session(self, pid):
+        done = subprocess.run([self.tool, 'list', '--format', 'json', '-p', str(pid)], check=True,
+                              stdout=subprocess.PIPE, env=PLAIN)
+        return any(line['kind'] == 'session' for line in json.loads(done.stdout))
+
+    def close(self):
+        for child in self.children:
+            child.send_signal(signal.SIGINT)
+        for child in self.children:
+            said = child.communicate()[1]
+            found = re.search(r'([\d,]+) lost', said)
+            if child.returncode != 0:
+                raise drive.Failure(f'ringpipe collect failed:\n{said}')
+            self.lost += int(found.group(1).replace(',', '')) if found else 0
+
+
+class ServerWay(Way):
+    """The server without its module, or with the module and a session for some providers."""
+
+    def __init__(self, name, server, module=None, providers=None, limit=None):
+        super().__init__(name)
+        self.server, self.module, self.providers, self.limit = server, module, providers, limit
+
+    def run(self, build, folder, _load, seconds):
+        tool = os.path.join(build, TOOL)
+        with tempfile.TemporaryDirectory(dir=folder) as own, \
+                contextlib.closing(self.server.Load(self.module, own, tool)) as load:
+            if not self.providers:
+                time.sleep(min(CALM_S, seconds))
+                return Window(load, None, seconds)
+            collector = Collector(build, own, load, self.providers)
+            with contextlib.closing(collector):
+                time.sleep(min(CALM_S, seconds))
+                window = Window(load, collector, seconds)
+            self.lost += collector.lost
+            return window
+
+    def instructions(self, build, folder):
+        """Return the instructions of a request, or None if valgrind cannot run the server."""
+        found = []
+        for count in COUNTS:
+            with tempfile.TemporaryDirectory(dir=folder) as own:
+                found.append(self.server.instructions(
+                    self.module, own, os.path.join(build, TOOL), count))
+        return None if None in found else (found[1] - found[0]) / (COUNTS[1] - COUNTS[0])
+
+
+def run_pairs(build, folder, all_ways, pairs, seconds):
+    """Run all ways in each round, in another order each time, and with a new server each time, so
+    that no difference comes from where a server's memory lies. Take the calmest rounds."""
+    rounds = []
+    while (sum(others <= CALM_CPUS for others, _ in rounds) < pairs and
+           len(rounds) < (pairs if measure.QUICK else 2 * pairs)):
+        first = len(rounds) % len(all_ways)
+        order = all_ways[first:] + all_ways[:first]
+        if len(rounds) // len(all_ways) % 2:
+            order.reverse()
+        windows = {way: way.run(build, folder, None, seconds) for way in order}
+        rounds.append((max(window.others for window in windows.values()), windows))
+    rounds = sorted(rounds, key=lambda found: found[0])[:pairs]
+    for way in all_ways:
+        way.windows = [windows[way] for _, windows in rounds]
+    return rounds[-1][0]
+
+
+def server_alone_ns(window):
+    return window.server_ns
+
+
+def add_time_rows(name, way, base, noise):
+    """Return False if a target is missed that the CPU time decides."""
+    cost = added(way, base, server_alone_ns)
+    bound = upper_bound(cost)
+    decides = way.limit is not None and (noise <= NOISE or way.providers is not None)
+    ok = row(f'{name}, {way.name}, upper bound', bound, '%',
+             f'<= {way.limit}' if decides else '', bound <= way.limit if decides else None)
+    row(f'  {name}, {way.name}, mean of {len(cost)} pairs', statistics.mean(cost), '%',
+        spread=quartiles(cost))
+    if way.providers:
+        row(f'  {name}, {way.name}, and the process that records',
+            statistics.mean(added(way, base, server_ns)), '%')
+        ok &= row(f'  {name}, {way.name}, lost', way.lost, 'events', '0', way.lost == 0)
+    return ok
+
+
+def add_instruction_rows(build, folder, name, base, found, noise):
+    """Return False if a target is missed that the instructions decide."""
+    floor, ok = base.instructions(build, folder), True
+    if floor is None:
+        row(f'{name}, instructions of a request', 'cannot run')
+        return True
+    row(f'{name}, instructions of a request, {BASE}', floor, 'instr')
+    # The drain thread of a session wakes by time, and valgrind is slow: only what is off counts.
+    for way in (way for way in found if way.providers is None):
+        own = way.instructions(build, folder)
+        more = 100 * (own / floor - 1)
+        decides = noise > NOISE and way.limit is not None
+        ok &= row(f'  {name}, {way.name}, by instructions', more, '%',
+                  f'<= {way.limit}' if decides else '', more <= way.limit if decides else None)
+        row(f'  {name}, {way.name}, more instructions', own - floor, 'instr')
+    return ok
+
+
+def measure_server(build, name, pairs, seconds):
+    sys.path.insert(0, os.path.join(HERE, os.pardir, 'integrations', name))
+    server = importlib.import_module(f'{name}_bench')
+    reason = server.why_not()
+    if reason:
+        row(f'the module in {name}', reason)
+        return True
+    # Where modules find the shared library.
+    os.environ['LD_LIBRARY_PATH'] = os.path.abspath(os.path.join(build, 'src'))
+    with tempfile.TemporaryDirectory(dir=measure.output_folder()) as folder:
+        # Some servers give up root, and must still reach their files.
+        os.chmod(folder, 0o755)
+        module = server.prepare(os.path.abspath(build), folder)
+        base, again = ServerWay(BASE, server), ServerWay(AGAIN, server)
+        found = [ServerWay(way, server, module if is_loaded else None, providers, limit)
+                 for way, (is_loaded, providers, limit) in server.WAYS.items()]
+        others = run_pairs(build, folder, [base, *found, again], pairs, seconds)
+        row(f'{name}, CPU time of a {server.UNIT}, {BASE}',
+            statistics.mean(window.server_ns for window in base.windows), 'ns')
+        noise = upper_bound(added(again, base, server_alone_ns))
+        add_time_rows(name, again, base, noise)
+        ok = all([add_time_rows(name, way, base, noise) for way in found])
+        row(f'  {name}, {server.UNITS} a second, {BASE}',
+            statistics.mean(window.rate for window in base.windows))
+        row(f'  {name}, used by other programs, at most', 100 * others, '%')
+        return ok & add_instruction_rows(build, folder, name, base, found, noise)
+
+
+def suite_servers(build, pairs=PAIRS, seconds=SECONDS, names=SERVERS):
+    global COUNTS
+    if measure.QUICK:
+        pairs, seconds, COUNTS = 1, 0.2, (10, 20)
+    return all([measure_server(build, name, pairs, seconds) for name in names])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n', maxsplit=1)[0])
+    parser.add_argument('build', help='a release build configured with -Dbench=true')
+    parser.add_argument('servers', nargs='*', metavar='server',
+                        help=f'{", ".join(SERVERS)} (default: all)')
+    parser.add_argument('--pairs', type=int, default=PAIRS, help='of windows (%(default)s)')
+    parser.add_argument('--seconds', type=float, default=SECONDS,
+                        help='of a window (%(default)s)')
+    options = parser.parse_args()
+    ok = suite_servers(options.build, options.pairs, options.seconds, options.servers or SERVERS)
+    return 0 if ok else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
