@@ -41,9 +41,7 @@ RP_EVENT_EX(nginx, upstream_stop, (RP_ID(21), RP_KEYWORDS(KW_UPSTREAMS),
 	    RP_STRING_N(upstream), RP_STRING_N(peer), RP_U16(status), RP_U64(bytes_received),
 	    RP_I64(connect_ms), RP_BOOL(error), RP_U64(duration_ns));
 
-RP_COUNTER(nginx, requests, "requests", "Requests by the class of their status");
-RP_COUNTER(nginx, bytes_sent, "By", "Bytes sent to clients");
-RP_COUNTER(nginx, bytes_received, "By", "Bytes of requests received");
+/* request.c has the counters of every request: requests, bytes_sent and bytes_received. */
 RP_HISTOGRAM(nginx, request_time, "ms", "Time to serve a request");
 RP_COUNTER(nginx, upstream_requests, "requests", "Requests to upstream servers");
 RP_HISTOGRAM(nginx, upstream_time, "ms", "Time of requests to upstream servers");

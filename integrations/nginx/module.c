@@ -87,6 +87,7 @@ static ngx_int_t begin_cycle(ngx_cycle_t *cycle)
 {
 	ringpipe_log_init(cycle);
 	ringpipe_connection_init(cycle);
+	ringpipe_phases_init(cycle);
 	return ringpipe_counters_init();
 }
 

@@ -49,6 +49,7 @@ uint64_t ringpipe_now_ns(void);
 ngx_int_t ringpipe_request_init(ngx_conf_t *cf);
 ngx_int_t ringpipe_request_add_variables(ngx_conf_t *cf);
 ngx_int_t ringpipe_counters_init(void);
+void ringpipe_phases_init(ngx_cycle_t *cycle);
 struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r);
 
 /* upstream.c */

@@ -3,13 +3,23 @@
  * Requests and their phases. nginx runs the handlers of a phase in the reverse order of their
  * registration, and a module that is loaded registers last, so our handlers mark the beginnings of
  * the phases. The span of a request begins after the search for its location, because the location
- * decides whether the request has spans.
+ * decides whether the request has spans. While no session wants a phase, a handler costs the check of
+ * an enable word: our handlers have a checker of their own, which takes the place of nginx's.
  */
 #include "module.h"
 
 #include "events.h"
 
-static struct rp_counter *requests_by_class[6];
+static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
+
+#define CLASSES (sizeof(classes) / sizeof(classes[0]))
+
+/* Of this worker, which writes them; the thread that reads counters only loads them. */
+static struct {
+	uint64_t requests[CLASSES];
+	uint64_t bytes_sent, bytes_received;
+	int is_observed;
+} totals;
 
 static ngx_str_t header_name = ngx_string("traceparent");
 
@@ -160,20 +170,17 @@ static void begin_phase(struct ringpipe_request *request, void (*begin)(struct r
 
 static bool is_traced(void)
 {
-	return nginx_request_start_enabled() || nginx_request_stop_enabled() ||
-	       nginx_content_phase_start_enabled() || nginx_upstream_start_enabled();
+	return nginx_request_start_enabled() || nginx_content_phase_start_enabled() ||
+	       nginx_upstream_start_enabled();
 }
 
 static ngx_int_t on_rewrite(ngx_http_request_t *r)
 {
-	struct ringpipe_request *request = NULL;
+	struct ringpipe_request *request;
 
 	if (r != r->main)
 		return NGX_DECLINED;
-	if (r->internal)
-		request = ringpipe_request_of(r);
-	else if (is_traced())
-		request = begin_request(r);
+	request = r->internal ? ringpipe_request_of(r) : begin_request(r);
 	if (request && request->begun_ns)
 		begin_phase(request, nginx_rewrite_phase_begin, nginx_rewrite_phase_end);
 	return NGX_DECLINED;
@@ -184,7 +191,7 @@ static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *sp
 {
 	struct ringpipe_request *request;
 
-	if (r != r->main || !is_traced())
+	if (r != r->main)
 		return;
 	request = ringpipe_request_of(r);
 	if (request && request->begun_ns)
@@ -245,6 +252,11 @@ static void end_request(ngx_http_request_t *r, struct ringpipe_request *request)
 	request->begun_ns = 0;
 }
 
+static void add(uint64_t *total, uint64_t by)
+{
+	__atomic_store_n(total, *total + by, __ATOMIC_RELAXED);
+}
+
 /* Counts all requests, also those without spans. */
 static ngx_int_t on_log(ngx_http_request_t *r)
 {
@@ -255,12 +267,15 @@ static ngx_int_t on_log(ngx_http_request_t *r)
 
 	if (r != r->main)
 		return NGX_OK;
-	request = ringpipe_request_of(r);
+	/* If tracing ended within the request, on_free() ends its span. */
+	request = is_traced() ? ringpipe_request_of(r) : NULL;
 	if (request)
 		end_request(r, request);
-	rp_counter_add(requests_by_class[class < 6 ? class : 0], 1);
-	nginx_bytes_sent_add(r->connection->sent);
-	nginx_bytes_received_add(r->request_length);
+	add(&totals.requests[class < CLASSES ? class : 0], 1);
+	add(&totals.bytes_sent, (uint64_t)r->connection->sent);
+	add(&totals.bytes_received, (uint64_t)r->request_length);
+	if (!__atomic_load_n(&totals.is_observed, __ATOMIC_RELAXED))
+		return NGX_OK;
 	now = ngx_timeofday();
 	/* The clock may have been set back. */
 	ms = (double)(now->sec - r->start_sec) * 1000 + (double)now->msec - (double)r->start_msec;
@@ -268,33 +283,91 @@ static ngx_int_t on_log(ngx_http_request_t *r)
 	return NGX_OK;
 }
 
+static int observe_requests(struct rp_observation *observation, void *data)
+{
+	int ret = 0;
+
+	(void)data;
+	__atomic_store_n(&totals.is_observed, 1, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < CLASSES && ret == 0; i++) {
+		struct rp_counter_tag tag = { "status", classes[i] };
+		uint64_t total = __atomic_load_n(&totals.requests[i], __ATOMIC_RELAXED);
+
+		ret = rp_observe(observation, (double)total, &tag, 1);
+	}
+	return ret;
+}
+
+static int observe_total(struct rp_observation *observation, void *data)
+{
+	return rp_observe(observation, (double)__atomic_load_n((uint64_t *)data, __ATOMIC_RELAXED),
+			  NULL, 0);
+}
+
 ngx_int_t ringpipe_counters_init(void)
 {
-	static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
+	static const struct {
+		const char *name, *unit, *display_name;
+		int (*observe)(struct rp_observation *observation, void *data);
+		uint64_t *total;
+	} counters[] = {
+		{ "requests", "requests", "Requests by the class of their status",
+		  observe_requests, NULL },
+		{ "bytes_sent", "By", "Bytes sent to clients", observe_total, &totals.bytes_sent },
+		{ "bytes_received", "By", "Bytes of requests received", observe_total,
+		  &totals.bytes_received },
+	};
 
-	for (ngx_uint_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-		struct rp_counter_tag tag = { "status", classes[i] };
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+		struct rp_counter_decl decl = RP_COUNTER_DECL_INIT;
+		struct rp_counter *counter;
+		int ret;
 
-		if (rp_counter_series(nginx_requests_counter(), &tag, 1,
-				      &requests_by_class[i]) < 0)
+		decl.kind = RP_COUNTER_OBSERVED_SUM;
+		decl.name = counters[i].name;
+		decl.unit = counters[i].unit;
+		decl.display_name = counters[i].display_name;
+		decl.observe = counters[i].observe;
+		decl.data = counters[i].total;
+		ret = rp_counter_create(nginx_provider(), &decl, &counter);
+		/* A reload finds the counters of the former configuration. */
+		if (ret < 0 && ret != -EEXIST)
 			return NGX_ERROR;
 	}
 	return NGX_OK;
 }
 
+static ngx_int_t check_rewrite(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
+{
+	if (is_traced())
+		ph->handler(r);
+	r->phase_handler++;
+	return NGX_AGAIN;
+}
+
+static ngx_int_t check_phase(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
+{
+	if (nginx_content_phase_start_enabled())
+		ph->handler(r);
+	r->phase_handler++;
+	return NGX_AGAIN;
+}
+
+static const struct {
+	ngx_http_phases phase;
+	ngx_http_handler_pt handler;
+	ngx_http_phase_handler_pt checker;
+} hooks[] = {
+	{ NGX_HTTP_REWRITE_PHASE, on_rewrite, check_rewrite },
+	{ NGX_HTTP_PREACCESS_PHASE, on_preaccess, check_phase },
+	{ NGX_HTTP_ACCESS_PHASE, on_access, check_phase },
+	{ NGX_HTTP_PRECONTENT_PHASE, on_content, check_phase },
+	{ NGX_HTTP_LOG_PHASE, on_log, NULL },
+};
+
 /* nginx runs the handlers of a phase in the reverse order. */
 ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 {
-	static const struct {
-		ngx_http_phases phase;
-		ngx_http_handler_pt handler;
-	} hooks[] = {
-		{ NGX_HTTP_REWRITE_PHASE, on_rewrite },
-		{ NGX_HTTP_PREACCESS_PHASE, on_preaccess },
-		{ NGX_HTTP_ACCESS_PHASE, on_access },
-		{ NGX_HTTP_PRECONTENT_PHASE, on_content },
-		{ NGX_HTTP_LOG_PHASE, on_log },
-	};
 	ngx_http_core_main_conf_t *core =
 		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
@@ -307,6 +380,20 @@ ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 		*handler = hooks[i].handler;
 	}
 	return NGX_OK;
+}
+
+/* nginx made its table of phases after ringpipe_request_init(). */
+void ringpipe_phases_init(ngx_cycle_t *cycle)
+{
+	ngx_http_core_main_conf_t *core;
+
+	if (!cycle->conf_ctx[ngx_http_module.index])
+		return;	/* without `http` */
+	core = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
+	for (ngx_http_phase_handler_t *ph = core->phase_engine.handlers; ph->checker; ph++)
+		for (ngx_uint_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++)
+			if (ph->handler == hooks[i].handler)
+				ph->checker = hooks[i].checker;
 }
 
 enum { TRACE_ID, SPAN_ID, TRACEPARENT };
