@@ -40,14 +40,31 @@ struct ringpipe_request {
 	unsigned has_trace:1;
 };
 
+/* The values of the variables. */
+enum { RINGPIPE_TRACE_ID, RINGPIPE_SPAN_ID, RINGPIPE_TRACEPARENT };
+
+/* The file with what needs libringpipe, and what loader.c takes from it. */
+#define RINGPIPE_TRACE "ngx_ringpipe_trace.so"
+
+struct ringpipe_hooks {
+	size_t size;
+	ngx_int_t (*configured)(ngx_conf_t *cf);
+	ngx_int_t (*begin_cycle)(ngx_cycle_t *cycle);
+	ngx_int_t (*log_add)(ngx_conf_t *cf, ngx_log_t *log);
+	ngx_http_get_variable_pt get_variable;
+};
+
+/* loader.c */
 extern ngx_module_t ngx_http_ringpipe_module;
 
-/* module.c */
+/* trace.c */
+extern const struct ringpipe_hooks ringpipe_hooks;
 uint64_t ringpipe_now_ns(void);
 
 /* request.c */
 ngx_int_t ringpipe_request_init(ngx_conf_t *cf);
-ngx_int_t ringpipe_request_add_variables(ngx_conf_t *cf);
+ngx_int_t ringpipe_get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *value,
+				uintptr_t which);
 ngx_int_t ringpipe_counters_init(void);
 void ringpipe_phases_init(ngx_cycle_t *cycle);
 struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r);

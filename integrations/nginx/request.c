@@ -3,8 +3,8 @@
  * Requests and their phases. nginx runs the handlers of a phase in the reverse order of their
  * registration, and a module that is loaded registers last, so our handlers mark the beginnings of
  * the phases. The span of a request begins after the search for its location, because the location
- * decides whether the request has spans. While no session wants a phase, a handler costs the check of
- * an enable word: our handlers have a checker of their own, which takes the place of nginx's.
+ * decides whether the request has spans. While no session wants a phase, a handler costs the check
+ * of an enable word: our handlers have a checker of their own, which takes the place of nginx's.
  */
 #include "module.h"
 
@@ -396,15 +396,17 @@ void ringpipe_phases_init(ngx_cycle_t *cycle)
 				ph->checker = hooks[i].checker;
 }
 
-enum { TRACE_ID, SPAN_ID, TRACEPARENT };
-
 /* A request without spans gets its ids when a variable is first read. */
-static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *value,
-			      uintptr_t which)
+ngx_int_t ringpipe_get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *value,
+				uintptr_t which)
 {
 	static const struct {
 		uint8_t from, size;	/* in VERSION-TRACE-SPAN-FLAGS */
-	} parts[] = { [TRACE_ID] = { 3, 32 }, [SPAN_ID] = { 36, 16 }, [TRACEPARENT] = { 0, 55 } };
+	} parts[] = {
+		[RINGPIPE_TRACE_ID] = { 3, 32 },
+		[RINGPIPE_SPAN_ID] = { 36, 16 },
+		[RINGPIPE_TRACEPARENT] = { 0, 55 },
+	};
 	struct ringpipe_request *request = ringpipe_request_of(r);
 	char *text = ngx_pnalloc(r->pool, RP_TRACEPARENT_SIZE);
 
@@ -420,27 +422,5 @@ static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *
 	value->valid = 1;
 	value->no_cacheable = 0;
 	value->not_found = 0;
-	return NGX_OK;
-}
-
-ngx_int_t ringpipe_request_add_variables(ngx_conf_t *cf)
-{
-	static struct {
-		ngx_str_t name;
-		uintptr_t which;
-	} variables[] = {
-		{ ngx_string("ringpipe_trace_id"), TRACE_ID },
-		{ ngx_string("ringpipe_span_id"), SPAN_ID },
-		{ ngx_string("ringpipe_traceparent"), TRACEPARENT },
-	};
-
-	for (ngx_uint_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		ngx_http_variable_t *variable = ngx_http_add_variable(cf, &variables[i].name, 0);
-
-		if (!variable)
-			return NGX_ERROR;
-		variable->get_handler = get_variable;
-		variable->data = variables[i].which;
-	}
 	return NGX_OK;
 }

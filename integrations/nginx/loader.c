@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A module for nginx: its requests, phases, upstreams and connections as spans of ringpipe. */
+/*
+ * The module that nginx loads: its directives and variables. What needs libringpipe is in
+ * ngx_ringpipe_trace.so next to it. If that file cannot be loaded, because libringpipe is missing
+ * or too old, the module logs the reason, and nginx serves without traces.
+ */
 #include "module.h"
 
-#include <time.h>
+#include <dlfcn.h>
 
 static ngx_conf_bitmask_t span_names[] = {
 	{ ngx_string("off"), RINGPIPE_SPANS_OFF },
@@ -27,12 +31,65 @@ static ngx_command_t commands[] = {
 	ngx_null_command
 };
 
-uint64_t ringpipe_now_ns(void)
-{
-	struct timespec now;
+/* NULL: not loaded. Never unloaded, because threads of libringpipe may run. */
+static const struct ringpipe_hooks *hooks;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+static const char *load(void)
+{
+	const struct ringpipe_hooks *found;
+	char path[PATH_MAX];
+	Dl_info info;
+	void *library;
+	char *end;
+
+	if (!dladdr(&ngx_http_ringpipe_module, &info) ||
+	    strlen(info.dli_fname) + sizeof(RINGPIPE_TRACE) > sizeof(path))
+		return "its folder is unknown";
+	strcpy(path, info.dli_fname);
+	end = strrchr(path, '/');
+	strcpy(end ? end + 1 : path, RINGPIPE_TRACE);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return dlerror();
+	found = dlsym(library, "ringpipe_hooks");
+	if (!found || found->size != sizeof(*found)) {
+		dlclose(library);
+		return RINGPIPE_TRACE " is of another version";
+	}
+	hooks = found;
+	return NULL;
+}
+
+/* A variable of a server that is not traced. */
+static ngx_int_t get_nothing(ngx_http_request_t *r, ngx_http_variable_value_t *value,
+			     uintptr_t which)
+{
+	(void)r;
+	(void)which;
+	value->not_found = 1;
+	return NGX_OK;
+}
+
+static ngx_int_t add_variables(ngx_conf_t *cf)
+{
+	static ngx_str_t names[] = {
+		[RINGPIPE_TRACE_ID] = ngx_string("ringpipe_trace_id"),
+		[RINGPIPE_SPAN_ID] = ngx_string("ringpipe_span_id"),
+		[RINGPIPE_TRACEPARENT] = ngx_string("ringpipe_traceparent"),
+	};
+	const char *reason = hooks ? NULL : load();
+
+	if (reason)
+		ngx_conf_log_error(NGX_LOG_ERR, cf, 0, "ringpipe traces nothing: %s", reason);
+	for (ngx_uint_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		ngx_http_variable_t *variable = ngx_http_add_variable(cf, &names[i], 0);
+
+		if (!variable)
+			return NGX_ERROR;
+		variable->get_handler = hooks ? hooks->get_variable : get_nothing;
+		variable->data = i;
+	}
+	return NGX_OK;
 }
 
 static void *create_main(ngx_conf_t *cf)
@@ -64,19 +121,17 @@ static char *merge_location(ngx_conf_t *cf, void *outer, void *inner)
 	ngx_conf_merge_uint_value(to->sample, from->sample, 1);
 	ngx_conf_merge_value(to->trace_context, from->trace_context, 1);
 	core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-	return ringpipe_log_add(cf, core->error_log) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+	return !hooks || hooks->log_add(cf, core->error_log) == NGX_OK ? NGX_CONF_OK :
+		NGX_CONF_ERROR;
 }
 
 static ngx_int_t after_configuration(ngx_conf_t *cf)
 {
-	if (ringpipe_request_init(cf) != NGX_OK || ringpipe_upstream_init(cf) != NGX_OK ||
-	    ringpipe_tls_init(cf) != NGX_OK)
-		return NGX_ERROR;
-	return NGX_OK;
+	return hooks ? hooks->configured(cf) : NGX_OK;
 }
 
 static ngx_http_module_t context = {
-	.preconfiguration = ringpipe_request_add_variables,
+	.preconfiguration = add_variables,
 	.postconfiguration = after_configuration,
 	.create_main_conf = create_main,
 	.create_loc_conf = create_location,
@@ -85,10 +140,7 @@ static ngx_http_module_t context = {
 
 static ngx_int_t begin_cycle(ngx_cycle_t *cycle)
 {
-	ringpipe_log_init(cycle);
-	ringpipe_connection_init(cycle);
-	ringpipe_phases_init(cycle);
-	return ringpipe_counters_init();
+	return hooks ? hooks->begin_cycle(cycle) : NGX_OK;
 }
 
 ngx_module_t ngx_http_ringpipe_module = {
