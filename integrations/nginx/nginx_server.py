@@ -7,8 +7,10 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
@@ -63,6 +65,11 @@ def worker_pids(master):
             if "worker process" in line and "shutting down" not in line]
 
 
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
 class Nginx:
     """
     An nginx in a folder of its own. The configuration is a text with {names}: `ports` become free
@@ -80,9 +87,9 @@ class Nginx:
         self.command = ["nginx", "-c", self.path, "-p", folder]
         self.process = None
 
-    def start(self, is_traced=True, wrapper=(), env=None):
+    def start(self, is_traced=True, wrapper=(), env=None, **popen):
         """Start nginx, and wait for a worker that serves and, if `is_traced`, has a socket."""
-        self.process = subprocess.Popen([*wrapper, *self.command], env=env)
+        self.process = subprocess.Popen([*wrapper, *self.command], env=env, **popen)
         drive.wait_for(lambda: self.pids() and self.is_listening() and
                        (not is_traced or self.has_workers(1)), "a worker", [self.process])
 
@@ -104,6 +111,16 @@ class Nginx:
             socket.create_connection(("127.0.0.1", self.ports["front"]), PATIENCE).close()
             return True
         return False
+
+    def get(self, path, headers=None, port="front"):
+        context = ssl._create_unverified_context() if port == "tls" else None
+        scheme = "https" if port == "tls" else "http"
+        request = urllib.request.Request(f"{scheme}://127.0.0.1:{self.ports[port]}{path}",
+                                         headers=headers or {})
+        with contextlib.suppress(urllib.error.HTTPError):
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
+                return answer.read().decode()
+        return ""
 
     def stop(self):
         if self.process and self.process.poll() is None:

@@ -8,12 +8,10 @@ import os
 import re
 import shutil
 import signal
-import ssl
 import subprocess
 import sys
 import tempfile
 import unittest
-import urllib.request
 
 import nginx_server
 from nginx_server import PATIENCE, drive, worker_pids
@@ -77,16 +75,6 @@ class Nginx(nginx_server.Nginx):
                        stderr=subprocess.DEVNULL)
         super().__init__(RINGPIPE, folder, CONFIGURATION, ("front", "back", "tls", "closed"),
                          module=module, workers=workers, master=master)
-
-    def get(self, path, headers=None, port="front"):
-        context = ssl._create_unverified_context() if port == "tls" else None
-        scheme = "https" if port == "tls" else "http"
-        request = urllib.request.Request(f"{scheme}://127.0.0.1:{self.ports[port]}{path}",
-                                         headers=headers or {})
-        with contextlib.suppress(urllib.error.HTTPError):
-            with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
-                return answer.read().decode()
-        return ""
 
     def log(self):
         with open(os.path.join(self.folder, "access.log"), encoding="ascii") as log:

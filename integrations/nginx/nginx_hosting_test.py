@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The module where nginx has no libringpipe, few rights, another root, threads or a full disk."""
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import nginx_server
+from nginx_server import HERE, PATIENCE, drive
+
+RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
+UNIT = os.path.join(HERE, "nginx.service")
+PR_SET_NO_NEW_PRIVS, PR_SET_MDWE = 38, 65
+CONFIGURATION = """
+load_module {module};
+{extra}
+daemon {daemon};
+master_process {master};
+worker_processes 1;
+error_log {folder}/error.log info;
+pid {folder}/nginx.pid;
+events {{ worker_connections 64; }}
+http {{
+	access_log off;
+""" + nginx_server.FOLDERS + """
+	server {{
+		listen 127.0.0.1:{front};
+		root {folder};
+		location / {{ {inner} return 200 "trace $ringpipe_trace_id"; }}
+		location /file {{ {inner} alias {folder}/file; }}
+	}}
+}}
+"""
+
+
+def deny_write_execute():
+    """Apply what MemoryDenyWriteExecute and NoNewPrivileges of systemd mean."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_MDWE, 1, 0, 0, 0) or libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def can_deny_write_execute():
+    return subprocess.run(["true"], check=False, preexec_fn=lambda: ctypes.CDLL(None).prctl(
+        PR_SET_MDWE, 1, 0, 0, 0) == 0 or os._exit(1)).returncode == 0
+
+
+class HostingTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.build = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.build)
+        cls.module = nginx_server.build_module(BUILD, cls.build)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        with open(self.folder + "/file", "w", encoding="ascii") as file:
+            file.write("file\n")
+
+    def configure(self, module=None, master="on", daemon="off", extra="", inner=""):
+        return nginx_server.Nginx(RINGPIPE, self.folder, CONFIGURATION, ("front",),
+                                  module=module or self.module, master=master, daemon=daemon,
+                                  extra=extra, inner=inner)
+
+    def serve(self, is_traced=True, **options):
+        popen = {name: options.pop(name) for name in ("env", "wrapper", "preexec_fn")
+                 if name in options}
+        nginx = self.configure(**options)
+        self.addCleanup(nginx.stop)
+        nginx.start(is_traced, **popen)
+        return nginx
+
+    def error_log(self):
+        with open(self.folder + "/error.log", encoding="utf-8") as log:
+            return log.read()
+
+    def check_events(self, nginx, path="/", expected="trace "):
+        """Trace one request of a worker."""
+        trace = self.folder + "/t.nettrace"
+        [pid] = nginx.pids()
+        command = [RINGPIPE, "collect", "-f", "-o", trace, "--providers", "nginx", "-p", str(pid)]
+        with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
+            drive.wait_for(lambda: self.has_session(pid), "a session", [recorder])
+            self.assertTrue(nginx.get(path).startswith(expected))
+            nginx.get("/settled")
+            status = drive.interrupt(recorder)
+            with recorder.stderr:
+                self.assertEqual(status, 0, recorder.stderr.read())
+        done = subprocess.run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-",
+                               trace], stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
+        paths = [json.loads(line)["fields"]["path"] for line in done.stdout.splitlines()
+                 if json.loads(line)["event"] == "requestStart"]
+        self.assertIn(path, paths)
+
+    def has_session(self, pid):
+        done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
+                              stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
+        return any(row["kind"] == "session" for row in json.loads(done.stdout))
+
+    def test_without_the_library_nginx_serves_and_logs_the_reason(self):
+        for case, folder in (("no file of the module", self.folder), ("no library", None)):
+            module = self.module
+            environment = {**os.environ, "LD_LIBRARY_PATH": ""}
+            if folder:
+                module = shutil.copy(self.module, folder)
+            with self.subTest(case):
+                nginx = self.serve(False, module=module, env=environment)
+                self.assertEqual(nginx.get("/"), "trace ")
+                nginx.stop()
+                missing = "ngx_ringpipe_trace.so" if folder else "libringpipe.so.1"
+                self.assertRegex(self.error_log() + self.said(nginx, environment),
+                                 f"ringpipe traces nothing: {missing}|{missing}: cannot open")
+
+    def said(self, nginx, environment):
+        """Return what `nginx -t` prints."""
+        done = subprocess.run([*nginx.command, "-t"], check=False, stderr=subprocess.PIPE,
+                              text=True, env=environment, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_with_an_older_library_nginx_serves_and_logs_the_missing_function(self):
+        old = self.folder + "/libringpipe.so.1"
+        subprocess.run(["cc", "-shared", "-Wl,-soname,libringpipe.so.1", "-o", old, "-x", "c",
+                        "/dev/null"], check=True, timeout=PATIENCE)
+        environment = {**os.environ, "LD_LIBRARY_PATH": self.folder}
+        nginx = self.serve(False, env=environment)
+        self.assertEqual(nginx.get("/"), "trace ")
+        self.assertRegex(self.said(nginx, environment),
+                         "ringpipe traces nothing: .*(undefined symbol|version)")
+
+    def test_a_file_of_another_version_is_refused_and_nginx_serves(self):
+        shutil.copy(self.module, self.folder)
+        code = "struct { unsigned long size; } ringpipe_hooks = { 1 };"
+        subprocess.run(["cc", "-shared", "-o", self.folder + "/ngx_ringpipe_trace.so", "-x", "c",
+                        "-"], check=True, input=code.encode(), timeout=PATIENCE)
+        nginx = self.serve(False, module=self.folder + "/ngx_http_ringpipe_module.so")
+        self.assertEqual(nginx.get("/"), "trace ")
+        self.assertIn("another version", self.said(nginx, os.environ))
+
+    def test_a_daemon_is_traced(self):
+        nginx = self.configure(daemon="on")
+        subprocess.run(nginx.command, check=True, timeout=PATIENCE)
+        pid = self.folder + "/nginx.pid"
+        drive.wait_for(lambda: os.path.exists(pid) and os.path.getsize(pid), "the pid")
+        with open(pid, encoding="ascii") as file:
+            master = int(file.read())
+        self.addCleanup(subprocess.run, [*nginx.command, "-s", "stop"], check=True)
+        nginx.pids = lambda: nginx_server.worker_pids(master)
+        drive.wait_for(lambda: nginx.has_workers(1), "a worker")
+        self.check_events(nginx)
+
+    def test_requests_that_a_thread_pool_serves_are_traced(self):
+        nginx = self.serve(extra="thread_pool own threads=2;", inner="aio threads=own;")
+        self.check_events(nginx, "/file", "file\n")
+
+    @unittest.skipUnless(os.getuid() == 0, "another root requires root")
+    def test_nginx_in_another_root_is_traced(self):
+        root = self.folder + "/root"
+        script = "mkdir $0 && mount --rbind / $0 && mount -t tmpfs tmpfs $0/tmp && " \
+            "mkdir -p $0$1 $0$2 && mount --bind $1 $0$1 && mount --bind $2 $0$2 && " \
+            "shift 2 && exec chroot $0 \"$@\""
+        nginx = self.serve(wrapper=["unshare", "--mount", "sh", "-c", script, root, self.folder,
+                                    self.build])
+        self.check_events(nginx)
+
+    @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
+    @unittest.skipUnless(can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
+    def test_nginx_with_the_rights_of_the_unit_is_traced(self):
+        script = "mount --bind $0 $0 && mount --bind $1 $1 && mount --bind / / && " \
+            "mount -o remount,ro,bind / && mount -o remount,rw,bind $0 && shift && exec \"$@\""
+        nginx = self.serve(wrapper=["unshare", "--mount", "sh", "-c", script, self.folder,
+                                    self.build], preexec_fn=deny_write_execute,
+                           env={**os.environ, "TMPDIR": self.folder})
+        self.check_events(nginx)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
+    def test_systemd_accepts_the_unit(self):
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", UNIT], check=False,
+                              stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        self.assertNotIn("nginx.service", done.stderr)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze") and shutil.which("strace"),
+                         "no systemd-analyze, or no strace")
+    def test_the_unit_permits_every_system_call(self):
+        listed = subprocess.run(["systemd-analyze", "syscall-filter"], check=True, text=True,
+                                stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+        groups = {text.split()[0]: text.split()[1:] for text in re.split(r"\n(?=@)", listed)
+                  if text.startswith("@")}
+
+        def calls(group):
+            for word in (word for word in groups[group] if not word.startswith("#")):
+                yield from calls(word) if word.startswith("@") else [word]
+
+        log = self.folder + "/calls"
+        nginx = self.configure(master="off")
+        nginx.start(False, ["strace", "-f", "-qq", "-o", log])
+        self.addCleanup(nginx.process.kill)
+        [pid] = nginx_server.children(nginx.process.pid)
+        nginx.pids = lambda: [pid]
+        drive.wait_for(lambda: nginx.has_workers(1), "a socket", [nginx.process])
+        self.check_events(nginx)
+        os.kill(pid, signal.SIGQUIT)
+        nginx.process.wait(PATIENCE)
+        with open(log, encoding="utf-8", errors="replace") as file:
+            used = set(re.findall(r"^\d+ +(\w+)\(", file.read(), re.M))
+        self.assertIn("membarrier", used)
+        self.assertEqual(used - set(calls("@system-service")) - set(calls("@default")), set())
+
+    def test_a_full_disk_ends_the_trace_and_not_the_requests(self):
+        nginx = self.serve()
+        [pid] = nginx.pids()
+        done = subprocess.Popen([RINGPIPE, "collect", "-f", "-o", "/dev/full", "-p", str(pid)],
+                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        with done:
+            drive.wait_for(lambda: nginx.get("/").startswith("trace ") and
+                           done.poll() is not None, "the end of the trace")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("No space left", done.stderr.read())
+        self.assertTrue(nginx.get("/").startswith("trace "))
+        self.check_events(nginx)
+
+
+if __name__ == "__main__":
+    missing = nginx_server.why_not()
+    if missing:
+        print(f"SKIP: {missing}")
+        sys.exit(77)
+    unittest.main()
