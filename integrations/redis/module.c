@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A module for redis and Valkey. This object registers the command ringpipe.trace and the filter
+ * that sees all commands. It loads ringpipe_tracing.so, which writes the events. Without
+ * ringpipe_tracing.so, all commands work all the same, and INFO states why it is missing.
+ */
+#include "module.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define VERSION 1
+#define COMMAND "ringpipe.trace"
+#define COMMAND_BYTES (sizeof(COMMAND) - 1)
+
+static struct redis_api api;
+static struct tracing tracing;		/* empty without ringpipe_tracing.so */
+static char reason[512];		/* why there is no tracing */
+static bool shows_keys;
+
+static bool load_api(struct redis_context *context)
+{
+	/* The first member of a context is the function that finds the others. */
+	int (*get)(const char *name, void *ret_function) = *(void **)context;
+
+#define FIND(type, name, parameters) \
+	if (get("RedisModule_" #name, &api.name) != REDIS_OK) \
+		return false;
+	REDIS_FUNCTIONS(FIND)
+#undef FIND
+#define FIND(type, name, parameters) \
+	if (get("RedisModule_" #name, &api.name) != REDIS_OK) \
+		api.name = NULL;
+	REDIS_OPTIONAL_FUNCTIONS(FIND)
+#undef FIND
+	return true;
+}
+
+/* The filter removes `ringpipe.trace TRACEPARENT` in front of another command. */
+static void on_command(struct redis_filtered *command)
+{
+	struct redis_string *first = api.CommandFilterArgGet(command, 0);
+	char traceparent[64];
+	const char *text;
+	size_t bytes;
+
+	text = api.StringPtrLen(first, &bytes);
+	if (bytes != COMMAND_BYTES || strncasecmp(text, COMMAND, bytes) != 0 ||
+	    api.CommandFilterArgsCount(command) < 3) {
+		if (tracing.begin_command)
+			tracing.begin_command(command, NULL, 0);
+		return;
+	}
+	text = api.StringPtrLen(api.CommandFilterArgGet(command, 1), &bytes);
+	/* A longer text is not valid, nor is its part. */
+	if (bytes > sizeof(traceparent))
+		bytes = sizeof(traceparent);
+	memcpy(traceparent, text, bytes);
+	api.CommandFilterArgDelete(command, 1);
+	api.CommandFilterArgDelete(command, 0);
+	if (tracing.begin_command)
+		tracing.begin_command(command, traceparent, bytes);
+}
+
+/* ringpipe.trace TRACEPARENT, without a command after it. */
+static int set_trace(struct redis_context *context, struct redis_string **argv, int argc)
+{
+	const char *text;
+	size_t bytes;
+
+	if (argc != 2)
+		return api.WrongArity(context);
+	if (!tracing.set_trace)
+		return api.ReplyWithSimpleString(context, "OK");
+	if (!api.CommandFilterGetClientId)
+		return api.ReplyWithError(context, "ERR this server does not tell a filter which "
+					  "client sent a command; use ringpipe.trace TRACEPARENT "
+					  "COMMAND");
+	text = api.StringPtrLen(argv[1], &bytes);
+	if (!tracing.set_trace(api.GetClientId(context), text, bytes))
+		return api.ReplyWithError(context, "ERR not a traceparent");
+	return api.ReplyWithSimpleString(context, "OK");
+}
+
+static void add_info(struct redis_info *info, int for_crash_report)
+{
+	(void)for_crash_report;
+	if (api.InfoAddSection(info, "") != REDIS_OK)
+		return;
+	api.InfoAddFieldULongLong(info, "tracing", tracing.begin_command != NULL);
+	api.InfoAddFieldCString(info, "reason", reason);
+	api.InfoAddFieldULongLong(info, "client_ids", api.CommandFilterGetClientId != NULL);
+	api.InfoAddFieldCString(info, "key_names", shows_keys ? "plain" : "hashed");
+	if (tracing.add_info)
+		tracing.add_info(info);
+}
+
+static int load_tracing(struct redis_context *context)
+{
+	char path[4096];
+	tracing_start start;
+	Dl_info object;
+	const char *slash;
+	void *handle;
+
+	if (!dladdr(load_tracing, &object) || !object.dli_fname)
+		return REDIS_ERROR;
+	slash = strrchr(object.dli_fname, '/');
+	snprintf(path, sizeof(path), "%.*s%s", slash ? (int)(slash + 1 - object.dli_fname) : 0,
+		 object.dli_fname, TRACING_OBJECT);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	start = handle ? (tracing_start)dlsym(handle, TRACING_START) : NULL;
+	if (start)
+		return start(context, &api, shows_keys, &tracing);
+	snprintf(reason, sizeof(reason), "%s", dlerror());
+	for (char *c = reason; *c; c++)
+		if (*c == '\r' || *c == '\n')
+			*c = ' ';
+	api.Log(context, "warning", "ringpipe writes no events: %s", reason);
+	return REDIS_OK;
+}
+
+/* Arguments of loadmodule: [key-names hashed|plain]. */
+static bool parse_arguments(struct redis_context *context, struct redis_string **argv, int argc)
+{
+	shows_keys = false;
+	for (int i = 0; i < argc; i += 2) {
+		const char *name = api.StringPtrLen(argv[i], NULL);
+		const char *value = i + 1 < argc ? api.StringPtrLen(argv[i + 1], NULL) : "";
+
+		if (strcasecmp(name, "key-names") != 0) {
+			api.Log(context, "warning",
+				"ringpipe: unknown argument '%s'; the only one is key-names", name);
+			return false;
+		}
+		shows_keys = strcasecmp(value, "plain") == 0;
+		if (!shows_keys && strcasecmp(value, "hashed") != 0) {
+			api.Log(context, "warning",
+				"ringpipe: key-names is either hashed or plain, not '%s'", value);
+			return false;
+		}
+	}
+	return true;
+}
+
+__attribute__((visibility("default")))
+int RedisModule_OnLoad(struct redis_context *context, struct redis_string **argv, int argc);
+
+int RedisModule_OnLoad(struct redis_context *context, struct redis_string **argv, int argc)
+{
+	if (!load_api(context) || api.IsModuleNameBusy("ringpipe"))
+		return REDIS_ERROR;
+	api.SetModuleAttribs(context, "ringpipe", VERSION, REDIS_API_VERSION);
+	if (!parse_arguments(context, argv, argc) || load_tracing(context) != REDIS_OK)
+		return REDIS_ERROR;
+	if (api.CreateCommand(context, COMMAND, set_trace, "fast allow-loading allow-stale", 0, 0,
+			      0) != REDIS_OK ||
+	    api.RegisterInfoFunc(context, add_info) != REDIS_OK ||
+	    !api.RegisterCommandFilter(context, on_command, REDIS_FILTER_NO_SELF))
+		return REDIS_ERROR;
+	return REDIS_OK;
+}

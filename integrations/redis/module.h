@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The module has two shared objects. The server loads ringpipe.so, which needs no library, and
+ * ringpipe.so loads ringpipe_tracing.so, which needs libringpipe. The server therefore also starts
+ * where libringpipe is missing or too old.
+ */
+#ifndef REDIS_RINGPIPE_MODULE_H
+#define REDIS_RINGPIPE_MODULE_H
+
+#include <stdbool.h>
+
+#include "api.h"
+
+#define TRACING_OBJECT "ringpipe_tracing.so"
+#define TRACING_START "ringpipe_tracing_start"
+
+/* The functions of ringpipe_tracing.so that ringpipe.so calls. */
+struct tracing {
+	/* A command is about to run. `traceparent` is its prefix, or NULL. */
+	void (*begin_command)(struct redis_filtered *command, const char *traceparent,
+			      size_t bytes);
+	/*
+	 * Set the trace of all further commands of a client, or remove it if `bytes` is 0. Return
+	 * false if the text is not a traceparent.
+	 */
+	bool (*set_trace)(uint64_t client, const char *traceparent, size_t bytes);
+	void (*add_info)(struct redis_info *info);
+};
+
+/* Subscribe to the events of the server. */
+typedef int (*tracing_start)(struct redis_context *context, const struct redis_api *api,
+			     bool shows_keys, struct tracing *ret_tracing);
+
+__attribute__((visibility("default")))
+int ringpipe_tracing_start(struct redis_context *context, const struct redis_api *api,
+			   bool shows_keys, struct tracing *ret_tracing);
+
+#endif

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""A redis or Valkey with the module, and recordings of it, for the tests."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
+import drive  # noqa: E402 pylint: disable=wrong-import-position
+
+RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
+PATIENCE = 60
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
+ACTIVITY = "0af76519-16cd-43dd-8448-eb211c80319c"
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+class Server:
+    """A running server with the module, in a folder of its own."""
+
+    def __init__(self, module, folder, *options, program="redis-server", arguments=(), **popen):
+        self.folder = folder
+        self.port = free_port()
+        self.log_path = os.path.join(folder, "log")
+        self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", folder,
+                        "--save", "", "--logfile", self.log_path, *options]
+        if module:
+            self.command += ["--loadmodule", os.path.join(module, "ringpipe.so"), *arguments]
+        self.popen = popen
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        **self.popen)
+        drive.wait_for(self.is_ready, "an answer to PING", [self.process])
+        return self
+
+    def is_ready(self):
+        with contextlib.suppress(OSError):
+            return self.run("ping") == ["PONG"]
+        return False
+
+    def run(self, *arguments, text=None):
+        """The lines that redis-cli prints for a command, or for those in `text`."""
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *map(str, arguments)],
+                              input=text, stdin=None if text else subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+                              timeout=PATIENCE)
+        return done.stdout.splitlines()
+
+    def connect(self):
+        return Connection(self.port)
+
+    def info(self, section):
+        return dict(line.split(":", 1) for line in self.run("info", section) if ":" in line)
+
+    def command_stats(self, column="calls"):
+        """The server's own count of each command; subcommands count as their command."""
+        counts = {}
+        for name, values in self.info("commandstats").items():
+            name = name[len("cmdstat_"):].split("|")[0]
+            value = int(re.search(rf"\b{column}=([0-9]+)", values).group(1))
+            counts[name] = counts.get(name, 0) + value
+        return {name: count for name, count in counts.items() if count}
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8") as log:
+            return log.read()
+
+    def stop(self, by=signal.SIGTERM):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(by)
+            self.process.wait(PATIENCE)
+
+
+class Connection:
+    """A client of its own, which sends commands and reads one line of each reply."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self.replies = self.socket.makefile("rb")
+
+    def send(self, *arguments):
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in arguments]
+        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(
+            b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+
+    def read(self):
+        line = self.replies.readline().rstrip(b"\r\n")
+        if line.startswith(b"$") and line != b"$-1":
+            line += b" " + self.replies.read(int(line[1:]) + 2).rstrip(b"\r\n")
+        return line.decode(errors="replace")
+
+    def run(self, *arguments):
+        self.send(*arguments)
+        return self.read()
+
+    def close(self):
+        self.replies.close()
+        self.socket.close()
+
+
+class RedisCase(unittest.TestCase):
+    program = "redis-server"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.build = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.build)
+        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"], check=True,
+                       env=dict(os.environ, DESTDIR=cls.build + "/root"), timeout=PATIENCE,
+                       stdout=subprocess.DEVNULL)
+        paths = {}
+        for folder, _, files in os.walk(cls.build):
+            for name in files:
+                paths.setdefault(name, folder)
+        environment = dict(os.environ, PKG_CONFIG_PATH=paths["ringpipe.pc"],
+                           PKG_CONFIG_SYSROOT_DIR=cls.build + "/root")
+        cls.module = cls.build + "/module"
+        done = subprocess.run([os.path.join(HERE, "build"), cls.module], check=False, text=True,
+                              env=environment, stderr=subprocess.PIPE, timeout=PATIENCE)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        cls.library = paths["libringpipe.so.1"]
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def serve(self, *options, **settings):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        environment = dict(os.environ, LD_LIBRARY_PATH=self.library)
+        server = Server(self.module, folder, *options, program=self.program,
+                        **{"env": environment, **settings})
+        self.addCleanup(server.stop)
+        return server.start()
+
+    @contextlib.contextmanager
+    def recording(self, server, *options):
+        """Record the server while the block runs. The list that the block gets has the events."""
+        trace = os.path.join(self.folder, "t.nettrace")
+        events = []
+        command = [RINGPIPE, "collect", "--quiet", "-f", "-o", trace, *options, "-p",
+                   str(server.process.pid)]
+        with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
+            self.wait_for_session(server, recorder)
+            yield events
+            # When this reply arrives, all earlier commands have ended.
+            server.run("ping")
+            server.run("ping")
+            status = drive.interrupt(recorder)
+            with recorder.stderr:
+                self.assertEqual(status, 0, recorder.stderr.read())
+        events += self.read(trace)
+
+    def wait_for_session(self, server, recorder, count=1):
+        def has_sessions():
+            done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p",
+                                   str(server.process.pid)], check=True, timeout=PATIENCE,
+                                  stdout=subprocess.PIPE)
+            rows = [row for row in json.loads(done.stdout)
+                    if (row["kind"], row["provider"]) == ("session", "redis")]
+            return len(rows) >= count
+        drive.wait_for(has_sessions, "a session in the server", [recorder])
+
+    def read(self, trace):
+        done = subprocess.run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-",
+                               trace], stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertFalse([event for event in events if "Lost" in event["event"]])
+        return events
+
+    def of_name(self, events, name):
+        return [event["fields"] for event in events if event["event"] == name]
+
+    def counts(self, events, name="commandStop"):
+        counts = {}
+        for fields in self.of_name(events, name):
+            counts[fields["command"]] = counts.get(fields["command"], 0) + 1
+        return counts
+
+
+def main():
+    for program in ("redis-server", "redis-cli", "redis-benchmark", "cc", "pkg-config"):
+        if not shutil.which(program):
+            print(f"SKIP: no {program}")
+            sys.exit(77)
+    unittest.main("__main__")

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow log. The server has no hook for its entries, but the time of a span is never below the
+ * time that the server measures. So after each command whose span took longer than the limit, the
+ * log is read for entries above the last one seen.
+ */
+#include "tracing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "events.h"
+
+#define ENTRIES_MAX 128
+
+static uint64_t limit_ns = UINT64_MAX;
+static bool is_pending;
+static long long last_entry = -1;
+
+static const char *text_of(struct redis_reply *reply, size_t *ret_bytes)
+{
+	const char *text = reply ? redis->CallReplyStringPtr(reply, ret_bytes) : NULL;
+
+	if (!text)
+		*ret_bytes = 0;
+	return text ? text : "";
+}
+
+static long long integer_at(struct redis_reply *entry, size_t index)
+{
+	return redis->CallReplyInteger(redis->CallReplyArrayElement(entry, index));
+}
+
+void slow_log_configure(struct redis_context *context)
+{
+	struct redis_reply *reply = redis->Call(context, "CONFIG", "cc", "GET",
+						"slowlog-log-slower-than");
+	char number[24] = "";
+	const char *text;
+	size_t bytes;
+
+	if (!reply)
+		return;
+	text = text_of(redis->CallReplyArrayElement(reply, 1), &bytes);
+	if (bytes > 0 && bytes < sizeof(number)) {
+		memcpy(number, text, bytes);
+		/* A negative limit disables the log. */
+		limit_ns = number[0] == '-' ? UINT64_MAX : strtoull(number, NULL, 10) * 1000;
+	}
+	redis->FreeCallReply(reply);
+}
+
+void slow_log_note(uint64_t duration_ns)
+{
+	is_pending |= duration_ns >= limit_ns && redis_slow_command_enabled();
+}
+
+/* An entry is number, time, microseconds, arguments, address of the client, name of the client. */
+static void write_entry(struct redis_reply *entry, long long number)
+{
+	struct redis_reply *arguments = redis->CallReplyArrayElement(entry, 3);
+	const char *name, *address;
+	size_t name_bytes, address_bytes;
+
+	name = text_of(redis->CallReplyArrayElement(arguments, 0), &name_bytes);
+	address = text_of(redis->CallReplyArrayElement(entry, 4), &address_bytes);
+	redis_slow_command((uint64_t)number, name, name_bytes,
+			   (uint32_t)redis->CallReplyLength(arguments),
+			   (uint64_t)integer_at(entry, 2), integer_at(entry, 1) * 1000000000,
+			   address, address_bytes);
+	tracing_stats.slow_commands++;
+}
+
+void slow_log_read(struct redis_context *context)
+{
+	struct redis_reply *entries;
+	size_t count;
+
+	if (!is_pending)
+		return;
+	is_pending = false;
+	entries = redis->Call(context, "SLOWLOG", "cl", "GET", (long long)ENTRIES_MAX);
+	count = entries ? redis->CallReplyLength(entries) : 0;
+	/* The newest entry is the first. */
+	while (count-- > 0) {
+		struct redis_reply *entry = redis->CallReplyArrayElement(entries, count);
+		long long number = integer_at(entry, 0);
+
+		if (number > last_entry) {
+			last_entry = number;
+			write_entry(entry, number);
+		}
+	}
+	if (entries)
+		redis->FreeCallReply(entries);
+}

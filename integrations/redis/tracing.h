@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of ringpipe_tracing.so. */
+#ifndef REDIS_RINGPIPE_TRACING_H
+#define REDIS_RINGPIPE_TRACING_H
+
+#include "module.h"
+
+#include <ringpipe/ringpipe.h>
+
+/* What INFO shows. */
+struct tracing_stats {
+	uint64_t commands;
+	uint64_t spans;
+	uint64_t slow_commands;
+	uint64_t traced_clients;
+};
+
+extern const struct redis_api *redis;
+extern struct tracing_stats tracing_stats;
+
+/* key.c: what events say of a key. The hash depends on a random number of this process. */
+struct key {
+	uint64_t hash;
+	const char *name;		/* "" unless the module shows names */
+	size_t bytes;
+};
+
+void key_init(bool shows_names);
+struct key key_of(const struct redis_string *string);
+
+/* client_trace.c: the traces that clients have set. */
+bool client_trace_set(uint64_t client, const char *traceparent, size_t bytes);
+const char *client_trace_find(uint64_t client);
+void client_trace_remove(uint64_t client);
+
+/* command.c */
+void command_begin(struct redis_filtered *command, const char *traceparent, size_t bytes);
+/* The event loop is about to wait: no command runs any more. */
+void command_end_all(void);
+
+/* server.c */
+int server_subscribe(struct redis_context *context);
+
+/* slow_log.c */
+/* Read the limit of the slow log again. */
+void slow_log_configure(struct redis_context *context);
+/* A command has ended; `duration_ns` is its time or more. */
+void slow_log_note(uint64_t duration_ns);
+/* Write an event for each new entry, if a command may have added one. */
+void slow_log_read(struct redis_context *context);
+
+#endif
