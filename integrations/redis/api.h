@@ -99,6 +99,7 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 	F(int, IsModuleNameBusy, (const char *name)) \
 	F(void, Log, (struct redis_context *, const char *level, const char *format, ...)) \
 	F(void, Free, (void *)) \
+	F(struct redis_context *, GetDetachedThreadSafeContext, (struct redis_context *)) \
 	F(int, CreateCommand, (struct redis_context *, const char *name, redis_command_callback, \
 			       const char *flags, int first_key, int last_key, int key_step)) \
 	F(int, WrongArity, (struct redis_context *)) \
@@ -129,6 +130,7 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 	F(void, FreeServerInfo, (struct redis_context *, struct redis_server_info *)) \
 	F(unsigned long long, ServerInfoGetFieldUnsigned, (struct redis_server_info *, \
 							   const char *name, int *error)) \
+	F(const char *, ServerInfoGetFieldC, (struct redis_server_info *, const char *name)) \
 	F(struct redis_reply *, Call, (struct redis_context *, const char *command, \
 				       const char *format, ...)) \
 	F(void, FreeCallReply, (struct redis_reply *)) \

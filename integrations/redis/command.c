@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "events.h"
 
@@ -31,6 +32,7 @@ struct arguments {
 };
 
 static struct command running[DEPTHS];
+static bool may_run_script;		/* the command that runs, or the last one */
 static const struct rp_activity no_activity;
 
 static const char *latency_class(uint64_t duration_ns)
@@ -59,7 +61,6 @@ static void end(struct command *command, const char *ended_by)
 	duration_ns = rp_span_end(&command->span, &before);
 	redis_command_stop(command->name, command->name_bytes, latency_class(duration_ns), ended_by,
 			   duration_ns);
-	redis_command_time_record((double)duration_ns / 1e3);
 	slow_log_note(duration_ns);
 }
 
@@ -75,6 +76,17 @@ static void end_all(const char *ended_by)
 void command_end_all(void)
 {
 	end_all("event loop");
+}
+
+static bool is_wanted(void)
+{
+	return redis_command_start_enabled() || redis_command_stop_enabled() ||
+	       redis_slow_command_enabled();
+}
+
+bool command_is_idle(void)
+{
+	return !is_wanted() && running[OUTER].span.begun_ns == 0;
 }
 
 static bool get_arguments(struct redis_filtered *command, struct arguments *arguments)
@@ -125,6 +137,9 @@ static void write_start(struct command *command, struct redis_filtered *filtered
 	set_name(command, arguments.strings[0], keys || errno != ENOENT);
 	if (keys)
 		key = key_of(arguments.strings[keys[0]]);
+	/* eval, evalsha, fcall, their variants, and exec */
+	if (command == &running[OUTER])
+		may_run_script = memchr("ef", command->name[0], 2) != NULL;
 	redis_command_start(command->name, command->name_bytes, client, (uint32_t)arguments.count,
 			    keys ? (uint32_t)key_count : 0, arguments.bytes, key.hash, key.name,
 			    key.bytes);
@@ -149,19 +164,26 @@ static void begin_activity(struct rp_span *span, const char *traceparent, size_t
 
 void command_begin(struct redis_filtered *filtered, const char *traceparent, size_t bytes)
 {
-	int depth = redis->GetContextFlags(NULL) & REDIS_CONTEXT_SCRIPT ? IN_SCRIPT : OUTER;
-	struct command *command = &running[depth];
+	struct command *command;
 	uint64_t client = 0;
+	int depth = OUTER;
 
 	redis_commands_add(1);
 	tracing_stats.commands++;
+	if (command_is_idle())
+		return;
+	/* The server takes long for the flags, so the module asks only where they may be set. */
+	if (running[OUTER].span.begun_ns && may_run_script &&
+	    (redis->GetContextFlags(NULL) & REDIS_CONTEXT_SCRIPT))
+		depth = IN_SCRIPT;
+	command = &running[depth];
 	if (depth == OUTER)
 		end_all("next command");
 	else
 		end(command, "next command");
-	if (!redis_command_start_enabled() && !redis_command_stop_enabled() &&
-	    !redis_slow_command_enabled())
+	if (!is_wanted())
 		return;
+	server_watch_event_loop();
 	if (redis->CommandFilterGetClientId)
 		client = redis->CommandFilterGetClientId(filtered);
 	if (!traceparent && depth == OUTER) {

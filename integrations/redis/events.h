@@ -36,11 +36,9 @@ RP_EVENT_EX(redis, client_disconnected, (RP_ID(21), RP_KEYWORDS(KW_CLIENTS)), RP
 /* Sampled: the server has no hook when it blocks a client. */
 RP_EVENT_EX(redis, clients_blocked, (RP_ID(22), RP_KEYWORDS(KW_CLIENTS)), RP_U64(clients));
 
-/* `state` is started, ended or failed. Only one of these runs at a time. */
+/* `state` is started, ended or failed. `kind` is RDB or AOF, or the use of a child is unknown. */
 RP_EVENT_EX(redis, persistence, (RP_ID(30), RP_KEYWORDS(KW_PERSISTENCE), RP_MESSAGE("{0} {1}")),
-	    RP_STRING(kind), RP_STRING(state));
-RP_EVENT_EX(redis, fork_child, (RP_ID(31), RP_KEYWORDS(KW_PERSISTENCE),
-	    RP_MESSAGE("a child {0}")), RP_STRING(state));
+	    RP_STRING(kind), RP_STRING(state), RP_BOOL(in_child));
 RP_EVENT_EX(redis, loading, (RP_ID(32), RP_KEYWORDS(KW_PERSISTENCE), RP_MESSAGE("{0} {1}")),
 	    RP_STRING(kind), RP_STRING(state));
 RP_EVENT_EX(redis, shutdown, (RP_ID(33), RP_KEYWORDS(KW_PERSISTENCE)));
@@ -64,7 +62,6 @@ RP_COUNTER(redis, keyspace_hits, "lookups", "Lookups that found their key");
 RP_COUNTER(redis, keyspace_misses, "lookups", "Lookups that found no key");
 RP_COUNTER(redis, bytes_received, "By", "Bytes received from clients");
 RP_COUNTER(redis, bytes_sent, "By", "Bytes sent to clients");
-RP_HISTOGRAM(redis, command_time, "us", "Time of the commands that have a span");
 RP_GAUGE(redis, clients, "clients", "Connected clients");
 RP_GAUGE(redis, clients_waiting, "clients", "Clients that a command blocks");
 RP_GAUGE(redis, memory, "By", "Memory in use");

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The module in Debian's redis: the trace holds the commands that the server counts."""
+import glob
+import os
+import re
+import signal
 import subprocess
+import tempfile
 
 import redis_case
-from redis_case import PATIENCE, RedisCase
+from redis_case import ACTIVITY, CALLER, PATIENCE, RedisCase, drive
 
 
 class RedisTest(RedisCase):
@@ -26,6 +31,182 @@ class RedisTest(RedisCase):
         self.assertEqual(spans.pop("ping"), 2)
         self.assertEqual(spans, counts)
         self.assertEqual(counts["incr"], 1000)
+
+
+    def test_keys_are_hashed_unless_their_names_are_asked_for(self):
+        for arguments, name in (((), ""), (("key-names", "hashed"), ""),
+                                (("key-names", "plain"), "user:1")):
+            server = self.serve(arguments=arguments)
+            with self.recording(server) as events:
+                server.run("mset", "user:1", "x", "user:2", "y")
+                server.run("get", "user:1")
+                server.run("get", "user:2")
+            starts = [start for start in self.of_name(events, "commandStart") if start["keys"]]
+            self.assertEqual([start["keys"] for start in starts], [2, 1, 1])
+            self.assertEqual([start["arguments"] for start in starts], [5, 2, 2])
+            self.assertEqual(starts[0]["bytes"], len("msetuser:1xuser:2y"))
+            self.assertEqual([start["key"] for start in starts[:2]], [name, name])
+            hashes = [start["key_hash"] for start in starts]
+            self.assertEqual(hashes[0], hashes[1])
+            self.assertNotEqual(hashes[0], hashes[2])
+            server.stop()
+
+    def test_a_trace_id_in_front_of_a_command_is_that_of_its_span(self):
+        server = self.serve("--appendonly", "yes")
+        client = server.connect()
+        with self.recording(server) as events:
+            self.assertEqual(client.run("RingPipe.trace", CALLER, "set", "a", "1"), "+OK")
+            client.run("multi")
+            self.assertEqual(client.run("ringpipe.trace", CALLER, "get", "a"), "+QUEUED")
+            client.send("exec")
+            self.assertEqual([client.read(), client.read()], ["*1", "$1 1"])
+            for damaged in ("", CALLER.upper(), CALLER + "0", "x" * 70000):
+                self.assertEqual(client.run("ringpipe.trace", damaged, "get", "a"), "$1 1")
+            client.send("ringpipe.trace", CALLER, "eval", "return redis.call('get', 'a')", 0)
+            client.read()
+        client.close()
+        starts = [event for event in events if event["event"] == "commandStart"]
+        traced = [start for start in starts if start.get("activity") == ACTIVITY]
+        self.assertEqual([start["fields"]["command"] for start in traced], ["set", "get", "eval"])
+        self.assertTrue(all(start["related_activity"].startswith("b7ad6b71-6920-3331-")
+                            for start in traced))
+        [child] = [start for start in starts if start.get("related_activity") == ACTIVITY]
+        self.assertEqual(child["fields"]["command"], "get")
+        # Other servers get the commands without the ids.
+        folder = os.path.join(server.folder, "appendonlydir")
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), "rb") as file:
+                self.assertNotIn(b"ringpipe", file.read())
+
+    def test_a_client_sets_the_trace_of_its_commands_where_the_server_tells_its_clients(self):
+        server = self.serve()
+        has_ids = server.info("ringpipe")["ringpipe_client_ids"] == "1"
+        client, other = server.connect(), server.connect()
+        with self.recording(server) as events:
+            for wrong in ("x", CALLER[:-1], CALLER.replace("b7", "B7")):
+                self.assertRegex(client.run("ringpipe.trace", wrong), "^-ERR")
+            reply = client.run("ringpipe.trace", CALLER)
+            self.assertRegex(reply, r"^\+OK" if has_ids else "^-ERR.* COMMAND$")
+            for number in range(3):
+                client.run("incr", "a")
+                other.run("incr", "b")
+            client.run("ringpipe.trace", "")
+            client.run("incr", "a")
+            self.assertRegex(client.run("ringpipe.trace"), "^-ERR wrong number")
+        client.close()
+        other.close()
+        traced = [event["fields"] for event in events if event["event"] == "commandStart"
+                  and event.get("activity") == ACTIVITY and event["fields"]["command"] == "incr"]
+        self.assertEqual(len(traced), 3 if has_ids else 0)
+        self.assertEqual(len({start["client"] for start in traced}), 1 if has_ids else 0)
+        drive.wait_for(lambda: server.info("ringpipe")["ringpipe_traced_clients"] == "0",
+                       "the end of the clients", [server.process])
+
+    def test_expired_and_evicted_keys_equal_those_of_the_server(self):
+        server = self.serve("--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random")
+        with self.recording(server, "--providers", "redis:2") as events:
+            server.run(text="".join(f"set k{i} v px 1\n" for i in range(50)))
+            drive.wait_for(lambda: server.info("stats")["expired_keys"] == "50", "expirations",
+                           [server.process])
+            self.benchmark(server, "-n", "3000", "-r", "100000", "-d", "1500", "-t", "set")
+            evicted = int(server.info("stats")["evicted_keys"])
+            server.run("flushall")
+        self.assertEqual(len(self.of_name(events, "key_expired")), 50)
+        self.assertGreater(evicted, 0)
+        self.assertEqual(len(self.of_name(events, "key_evicted")), evicted)
+        self.assertEqual([flush["database"] for flush in self.of_name(events, "flushed")], [-1])
+
+    def test_entries_of_the_slow_log_are_events(self):
+        server = self.serve("--slowlog-log-slower-than", "0", "--slowlog-max-len", "1000")
+        with self.recording(server, "--providers", "redis:32") as events:
+            client = server.connect()
+            for _ in range(20):
+                client.run("set", "secret", "value")
+            client.close()
+            server.run("config", "set", "slowlog-log-slower-than", "-1")
+            server.run("get", "secret")
+            [length] = server.run("slowlog", "len")
+        entries = self.of_name(events, "slow_command")
+        self.assertEqual(len([entry for entry in entries if entry["command"] == "set"]), 20)
+        self.assertEqual([entry["entry"] for entry in entries],
+                         sorted({entry["entry"] for entry in entries}))
+        # The module's last reading of the log is in the log, too.
+        self.assertEqual(entries[-1]["entry"] + 2, int(length))
+        self.assertNotIn("secret", str(entries))
+        self.assertFalse([entry for entry in entries if entry["command"] == "get"])
+
+    def test_a_saving_child_leaves_no_socket_and_the_server_is_restored_from_its_file(self):
+        server = self.serve("--dbfilename", "d.rdb")
+        server.run(text="".join(f"set k{i} v\n" for i in range(1000)))
+        with self.recording(server) as events:
+            for _ in range(2):
+                server.run("bgsave")
+                drive.wait_for(lambda: server.info("persistence")["rdb_bgsave_in_progress"] == "0",
+                               "the end of the child", [server.process])
+            server.run("get", "k1")
+            server.run("save")
+        self.assertEqual([(event["kind"], event["state"], event["in_child"])
+                          for event in self.of_name(events, "persistence")],
+                         [("RDB", "started", True), ("RDB", "ended", True)] * 2 +
+                         [("RDB", "started", False), ("RDB", "ended", False)])
+        self.assertEqual(self.counts(events)["get"], 1)
+        processes = {event.get("process_id", server.process.pid) for event in events}
+        self.assertEqual(processes, {server.process.pid})
+        children = re.findall("Background saving started by pid ([0-9]+)", server.log())
+        self.assertEqual(len(children), 2)
+        for child in children:
+            sockets = os.path.join(tempfile.gettempdir(), f"dotnet-diagnostic-{child}-*")
+            self.assertFalse(glob.glob(sockets))
+        server.stop(signal.SIGKILL)
+        server.start()
+        self.assertEqual(server.run("dbsize"), ["1000"])
+        with self.recording(server) as events:
+            server.run("get", "k1")
+        self.assertEqual(self.counts(events)["get"], 1)
+
+    def test_the_server_starts_without_the_library_and_reports_it(self):
+        server = self.serve(env=dict(os.environ, LD_LIBRARY_PATH=""))
+        text = "libringpipe.so.1: cannot open shared object file"
+        self.assertIn(text, server.log())
+        info = server.info("ringpipe")
+        self.assertEqual(info["ringpipe_tracing"], "0")
+        self.assertIn(text, info["ringpipe_reason"])
+        self.assertEqual(server.run("ringpipe.trace", CALLER, "set", "a", "1"), ["OK"])
+        self.assertEqual(server.run("ringpipe.trace", CALLER), ["OK"])
+        self.assertEqual(server.run("get", "a"), ["1"])
+
+    def test_a_library_of_another_version_is_reported(self):
+        folder = os.path.join(self.folder, "old")
+        os.mkdir(folder)
+        subprocess.run(["cc", "-shared", "-o", folder + "/libringpipe.so.1", "-x", "c",
+                        "-Wl,-soname,libringpipe.so.1", "-"], check=True, timeout=PATIENCE,
+                       input=b"int unused;")
+        server = self.serve(env=dict(os.environ, LD_LIBRARY_PATH=folder))
+        self.assertRegex(server.info("ringpipe")["ringpipe_reason"], "libringpipe.so.1|symbol")
+        self.assertEqual(server.run("set", "a", "1"), ["OK"])
+
+    def test_wrong_arguments_are_refused(self):
+        for wrong in (("key-names",), ("key-names", "some"), ("keys", "plain"), ("plain",)):
+            with self.assertRaises(drive.Failure):
+                self.serve(arguments=wrong)
+            with open(os.path.join(self.folder, os.listdir(self.folder)[-1], "log"),
+                      encoding="utf-8") as log:
+                self.assertIn("ringpipe: ", log.read())
+
+    def test_what_is_no_command_is_not_shown(self):
+        server = self.serve()
+        client = server.connect()
+        with self.recording(server) as events:
+            client.run("my-password", "x")
+            client.run(b"\xff\x00\r\n", b"\x00")
+            client.run("get")
+            client.run("set", "k" * 100000, b"\xff" * 3)
+            self.assertEqual(client.run("mget", *range(1000)), "*1000")
+        client.close()
+        names = [start["command"] for start in self.of_name(events, "commandStart")]
+        self.assertEqual(names[:5], ["(unknown)", "(unknown)", "get", "set", "mget"])
+        self.assertEqual([start["keys"] for start in self.of_name(events, "commandStart")][2:5],
+                         [0, 1, 1000])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 /* Events that the server reports by itself, of keys, clients and the like, and the counters. */
 #include "tracing.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "events.h"
@@ -10,6 +11,15 @@
 
 const struct redis_api *redis;
 struct tracing_stats tracing_stats;
+static struct redis_context *own_context;
+static bool watches_event_loop;
+
+static uint64_t field_of(struct redis_server_info *info, const char *name)
+{
+	int error;
+
+	return redis->ServerInfoGetFieldUnsigned(info, name, &error);
+}
 
 static int on_expired(struct redis_context *context, int type, const char *event,
 		      struct redis_string *name)
@@ -63,6 +73,7 @@ static void on_client(uint64_t subevent, const void *data)
 	redis_client_disconnected(client->id, client->address, client->port);
 }
 
+/* A save by the process itself. A child's copy of the module gets these events, too. */
 static void on_persistence(uint64_t subevent)
 {
 	static const char *kind = "RDB";
@@ -71,19 +82,47 @@ static void on_persistence(uint64_t subevent)
 	case REDIS_RDB_START:
 	case REDIS_SYNC_RDB_START:
 		kind = "RDB";
+		redis_persistence(kind, "started", false);
 		break;
 	case REDIS_AOF_START:
 	case REDIS_SYNC_AOF_START:
 		kind = "AOF";
+		redis_persistence(kind, "started", false);
 		break;
 	case REDIS_PERSISTENCE_ENDED:
-		redis_persistence(kind, "ended");
-		return;
-	default:
-		redis_persistence(kind, "failed");
-		return;
+		redis_persistence(kind, "ended", false);
+		break;
+	case REDIS_PERSISTENCE_FAILED:
+		redis_persistence(kind, "failed", false);
+		break;
 	}
-	redis_persistence(kind, "started");
+}
+
+/* A child is born or died. The server allows one at a time. */
+static void on_child(struct redis_context *context, uint64_t subevent)
+{
+	static const char *kind = "unknown", *status;
+	struct redis_server_info *info = redis->GetServerInfo(context, "persistence");
+	const char *last;
+
+	if (!info)
+		return;
+	if (subevent == 0) {
+		kind = "unknown";
+		status = NULL;
+		if (field_of(info, "rdb_bgsave_in_progress")) {
+			kind = "RDB";
+			status = "rdb_last_bgsave_status";
+		} else if (field_of(info, "aof_rewrite_in_progress")) {
+			kind = "AOF";
+			status = "aof_last_bgrewrite_status";
+		}
+		redis_persistence(kind, "started", true);
+	} else {
+		last = status ? redis->ServerInfoGetFieldC(info, status) : NULL;
+		redis_persistence(kind, last && strcmp(last, "ok") != 0 ? "failed" : "ended", true);
+	}
+	redis->FreeServerInfo(context, info);
 }
 
 static void on_loading(uint64_t subevent)
@@ -105,13 +144,6 @@ static void on_role(const void *data)
 
 	redis_role_changed(now->is_master ? "master" : "replica",
 			   now->is_master ? NULL : now->master_host, now->master_port);
-}
-
-static uint64_t field_of(struct redis_server_info *info, const char *name)
-{
-	int error;
-
-	return redis->ServerInfoGetFieldUnsigned(info, name, &error);
 }
 
 /* Adds what a total of the server has grown by. CONFIG RESETSTAT sets the totals to 0. */
@@ -181,17 +213,47 @@ static void on_cron(struct redis_context *context)
 	}
 }
 
+static void on_event_loop(struct redis_context *context, struct redis_event event,
+			  uint64_t subevent, void *data)
+{
+	(void)event;
+	(void)data;
+	if (subevent == 0) {
+		command_end_all();
+		slow_log_read(context);
+	}
+}
+
+/*
+ * The server's work for each of these events is as long as that of a short command, so the module
+ * subscribes to them only while a session wants commands.
+ */
+void server_watch_event_loop(void)
+{
+	static const struct redis_event event = { REDIS_EVENT_LOOP, 1 };
+
+	if (watches_event_loop)
+		return;
+	watches_event_loop = true;
+	redis->SubscribeToServerEvent(own_context, event, on_event_loop);
+}
+
+static void leave_event_loop(void)
+{
+	static const struct redis_event event = { REDIS_EVENT_LOOP, 1 };
+
+	if (!watches_event_loop || !command_is_idle())
+		return;
+	watches_event_loop = false;
+	redis->SubscribeToServerEvent(own_context, event, NULL);
+}
+
 static void on_event(struct redis_context *context, struct redis_event event, uint64_t subevent,
 		     void *data)
 {
 	switch (event.id) {
-	case REDIS_EVENT_LOOP:
-		if (subevent == 0) {
-			command_end_all();
-			slow_log_read(context);
-		}
-		break;
 	case REDIS_CRON:
+		leave_event_loop();
 		on_cron(context);
 		break;
 	case REDIS_CLIENT_CHANGE:
@@ -204,7 +266,7 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
 		on_persistence(subevent);
 		break;
 	case REDIS_FORK_CHILD:
-		redis_fork_child(subevent == 0 ? "started" : "ended");
+		on_child(context, subevent);
 		break;
 	case REDIS_LOADING:
 		on_loading(subevent);
@@ -238,13 +300,16 @@ static void add_info(struct redis_info *info)
 int ringpipe_tracing_start(struct redis_context *context, const struct redis_api *api,
 			   bool shows_keys, struct tracing *ret_tracing)
 {
+	/* leave_event_loop() needs another one after REDIS_CRON: the server has found it already. */
 	static const uint64_t ids[] = {
-		REDIS_EVENT_LOOP, REDIS_CRON, REDIS_CLIENT_CHANGE, REDIS_FLUSH, REDIS_PERSISTENCE,
+		REDIS_CRON, REDIS_CLIENT_CHANGE, REDIS_FLUSH, REDIS_PERSISTENCE,
 		REDIS_FORK_CHILD, REDIS_LOADING, REDIS_SHUTDOWN, REDIS_ROLE_CHANGED,
 		REDIS_REPLICA_CHANGE, REDIS_MASTER_LINK, REDIS_CONFIG,
 	};
 
 	redis = api;
+	own_context = redis->GetDetachedThreadSafeContext(context);
+	watches_event_loop = false;
 	key_init(shows_keys);
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		struct redis_event event = { ids[i], 1 };

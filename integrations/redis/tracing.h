@@ -37,9 +37,12 @@ void client_trace_remove(uint64_t client);
 void command_begin(struct redis_filtered *command, const char *traceparent, size_t bytes);
 /* The event loop is about to wait: no command runs any more. */
 void command_end_all(void);
+/* No session wants commands, and no span is open. */
+bool command_is_idle(void);
 
 /* server.c */
-int server_subscribe(struct redis_context *context);
+/* Have command_end_all() called before the event loop waits. */
+void server_watch_event_loop(void);
 
 /* slow_log.c */
 /* Read the limit of the slow log again. */

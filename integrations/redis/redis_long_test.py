@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The module under load, with every tool at the same time, and when the server or the disk fails."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+import redis_case
+import redis_test
+from redis_case import PATIENCE, RINGPIPE, RedisCase, Server, drive
+
+REQUESTS = 20000
+
+
+@unittest.skipUnless(shutil.which("valkey-server"), "no valkey-server")
+class ValkeyTest(redis_test.RedisTest):
+    program = "valkey-server"
+
+
+class RedisLongTest(RedisCase):
+    def load(self, server, requests=REQUESTS):
+        return subprocess.Popen(["redis-benchmark", "-p", str(server.port), "-q", "-n",
+                                 str(requests), "-t", "get"], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+
+    def run_load(self, server):
+        with self.load(server) as load:
+            self.assertEqual(load.wait(PATIENCE), 0)
+
+    def gets(self, server):
+        return server.command_stats().get("get", 0)
+
+    @unittest.skipUnless(os.getuid() == 0, "recording all processes requires root")
+    def test_record_and_two_sessions_hold_what_the_server_counts(self):
+        server = self.serve()
+        before = self.gets(server)
+        trace = os.path.join(self.folder, "record.nettrace")
+        command = [RINGPIPE, "record", "-f", "-o", trace, "--providers", "redis:1", "-p",
+                   str(server.process.pid)]
+        with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
+            self.wait_for_session(server, recorder)
+            with self.recording(server, "--providers", "redis:1") as events:
+                self.run_load(server)
+                count = self.gets(server) - before
+            self.assertEqual(drive.interrupt(recorder), 0)
+        self.assertEqual(self.counts(events)["get"], count)
+        recorded = self.counts(self.read(trace))
+        self.assertEqual(recorded["get"], count)
+
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("bpftrace"), "no bpftrace, or not root")
+    def test_bpftrace_counts_what_the_server_counts_during_a_session(self):
+        server = self.serve()
+        before = self.gets(server)
+        path = os.path.join(self.module, "ringpipe_tracing.so")
+        script = (f"usdt:{path}:redis:command_stop {{ @stops = count(); }} "
+                  "BEGIN { printf(\"ready\\n\"); }")
+        with drive.running(["bpftrace", "-p", str(server.process.pid), "-e", script], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as tracer:
+            while "ready" not in tracer.stdout.readline():
+                self.assertIsNone(tracer.poll())
+            with self.recording(server, "--providers", "redis:1") as events:
+                self.run_load(server)
+                count = self.gets(server) - before
+            drive.interrupt(tracer)
+            output = tracer.stdout.read()
+        self.assertEqual(self.counts(events)["get"], count)
+        # The probe is there for a moment before and after the session.
+        self.assertGreaterEqual(int(re.search(r"@stops: ([0-9]+)", output).group(1)),
+                                len(self.of_name(events, "commandStop")))
+
+    def test_the_server_recovers_from_kill_under_load_and_is_traced_again(self):
+        server = self.serve("--appendonly", "yes", "--appendfsync", "always")
+        for _ in range(3):
+            server.run("incr", "n")
+            with self.load(server, 1000000):
+                drive.wait_for(lambda: self.gets(server) > 100, "load", [server.process])
+                server.stop(signal.SIGKILL)
+            server.start()
+            with self.recording(server) as events:
+                server.run("get", "n")
+            self.assertEqual(self.counts(events)["get"], 1)
+        self.assertEqual(server.run("get", "n"), ["3"])
+
+    def test_a_restart_ends_the_trace_with_all_commands(self):
+        server = self.serve()
+        trace = os.path.join(self.folder, "restart.nettrace")
+        command = [RINGPIPE, "collect", "--quiet", "-f", "-o", trace, "-p",
+                   str(server.process.pid)]
+        with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
+            self.wait_for_session(server, recorder)
+            before = self.gets(server)
+            self.run_load(server)
+            count = self.gets(server) - before
+            server.run("shutdown", "nosave")
+            recorder.wait(PATIENCE)
+        events = self.read(trace)
+        self.assertEqual(self.counts(events, "commandStart")["get"], count)
+        self.assertEqual(len([event for event in events if event["event"] == "shutdown"]), 1)
+        server.process.wait(PATIENCE)
+        server.start()
+        with self.recording(server) as events:
+            server.run("get", "a")
+        self.assertEqual(self.counts(events)["get"], 1)
+
+    def test_a_replica_and_its_master_report_their_link(self):
+        master = self.serve("--repl-diskless-sync-delay", "0")
+        replica = self.serve()
+        with self.recording(replica, "--providers", "redis:16") as events:
+            replica.run("replicaof", "127.0.0.1", master.port)
+            drive.wait_for(lambda: replica.info("replication")["master_link_status"] == "up",
+                           "the link", [replica.process])
+            replica.run("replicaof", "no", "one")
+        self.assertEqual([(event["role"], event["master_port"])
+                          for event in self.of_name(events, "role_changed")],
+                         [("replica", master.port), ("master", 0)])
+        self.assertEqual([event["state"] for event in self.of_name(events, "master_link")],
+                         ["up", "down"])
+
+    def test_blocked_clients_are_sampled(self):
+        server = self.serve()
+        client = server.connect()
+        with self.recording(server, "--providers", "redis:4") as events:
+            client.send("blpop", "list", "0")
+            def sampled():
+                return server.info("clients")["blocked_clients"] == "1"
+            drive.wait_for(sampled, "a blocked client", [server.process])
+            # Within the next call of the server's cron.
+            cron = int(server.info("server")["lru_clock"]) + 2
+            drive.wait_for(lambda: int(server.info("server")["lru_clock"]) >= cron, "the cron",
+                           [server.process])
+            server.run("lpush", "list", "x")
+            client.read()
+        client.close()
+        self.assertEqual([event["clients"] for event in
+                          self.of_name(events, "clients_blocked")][:1], [1])
+
+    def test_a_full_disk_stops_neither_the_server_nor_its_commands(self):
+        server = self.serve()
+        with self.assertRaises(AssertionError):
+            with drive.running([RINGPIPE, "collect", "--quiet", "-f", "-o", "/dev/full", "-p",
+                                str(server.process.pid)], stderr=subprocess.PIPE) as recorder:
+                self.run_load(server)
+                status = drive.interrupt(recorder)
+                with recorder.stderr:
+                    recorder.stderr.read()
+                self.assertEqual(status, 0)
+        self.assertEqual(server.run("set", "a", "1"), ["OK"])
+        with self.recording(server) as events:
+            server.run("get", "a")
+        self.assertEqual(self.counts(events)["get"], 1)
+
+    @unittest.skipUnless(os.getuid() == 0, "chroot requires root")
+    def test_a_server_in_a_chroot_is_found_by_its_process(self):
+        root = os.path.join(self.folder, "root")
+        needed = ["/usr/bin/redis-server", os.path.join(self.module, "ringpipe.so"),
+                  os.path.join(self.module, "ringpipe_tracing.so"), "/bin/true"]
+        environment = dict(os.environ, LD_LIBRARY_PATH=self.library)
+        for path in list(needed):
+            done = subprocess.run(["ldd", path], check=True, stdout=subprocess.PIPE, text=True,
+                                  env=environment, timeout=PATIENCE)
+            needed += re.findall(r"(/\S+) \(0x", done.stdout)
+        for path in set(needed):
+            os.makedirs(root + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, root + path)
+        for folder in ("/data", "/tmp", "/dev"):
+            os.makedirs(root + folder)
+        server = Server(self.module, self.folder, "--dir", "/data", "--logfile", "/data/log",
+                        preexec_fn=lambda: os.chroot(root), cwd="/",
+                        env=dict(environment, TMPDIR="/tmp"))
+        self.addCleanup(server.stop)
+        server.start()
+        with self.recording(server) as events:
+            server.run("get", "a")
+        self.assertEqual(self.counts(events)["get"], 1)
+
+    def test_the_counters_equal_the_commands(self):
+        server = self.serve()
+        rows = os.path.join(self.folder, "counters.json")
+        command = [RINGPIPE, "counters", "collect", "--format", "json", "-f", "-o", rows,
+                   "--refresh", "1", "--counters", "redis", "-p", str(server.process.pid)]
+
+        def total(name):
+            with open(rows, encoding="utf-8") as file:
+                return [float(value) for value in
+                        re.findall(rf'"{name}[^"]*"[^}}]*?"value":([0-9.]+)', file.read())]
+
+        with drive.running(command, stderr=subprocess.DEVNULL) as collector:
+            drive.wait_for(lambda: os.path.exists(rows) and total("Keyspace|keyspace_misses"),
+                           "counters", [collector])
+            for _ in range(50):
+                server.run("get", "missing")
+            drive.wait_for(lambda: sum(total("Lookups that found no key")) >= 50 or
+                           sum(total("keyspace_misses")) >= 50, "50 lookups", [collector])
+            drive.interrupt(collector)
+        self.assertEqual(json.loads(json.dumps(server.info("stats")["keyspace_misses"])), "50")
+
+
+if __name__ == "__main__":
+    redis_case.main()
