@@ -16,11 +16,37 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
 import drive  # noqa: E402 pylint: disable=wrong-import-position
 
-RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
+RINGPIPE, BUILD = os.environ.get("RINGPIPE"), os.environ.get("BUILD")
 PATIENCE = 60
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
 ACTIVITY = "0af76519-16cd-43dd-8448-eb211c80319c"
+
+
+def why_not():
+    """Return what this machine lacks to build the module and to run redis, or None."""
+    for program in ("redis-server", "redis-cli", "redis-benchmark", "cc", "pkg-config"):
+        if not shutil.which(program):
+            return f"no {program}"
+    return None
+
+
+def build_module(build, folder):
+    """Install ringpipe of a build into the folder, and build the module there. Return the folders
+    of the module and of the library."""
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"], check=True,
+                   env=dict(os.environ, DESTDIR=folder + "/root"), timeout=PATIENCE,
+                   stdout=subprocess.DEVNULL)
+    paths = {}
+    for root, _, files in os.walk(folder):
+        for name in files:
+            paths.setdefault(name, root)
+    environment = dict(os.environ, PKG_CONFIG_PATH=paths["ringpipe.pc"],
+                       PKG_CONFIG_SYSROOT_DIR=folder + "/root")
+    done = subprocess.run([os.path.join(HERE, "build"), folder + "/module"], check=False,
+                          text=True, env=environment, stderr=subprocess.PIPE, timeout=PATIENCE)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return folder + "/module", paths["libringpipe.so.1"]
 
 
 def free_port():
@@ -43,10 +69,11 @@ class Server:
         self.popen = popen
         self.process = None
 
-    def start(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+    def start(self, _is_traced=False, wrapper=(), env=None):
+        options = {**self.popen, "env": env} if env else self.popen
+        self.process = subprocess.Popen([*wrapper, *self.command], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        **self.popen)
+                                        **options)
         drive.wait_for(self.is_ready, "an answer to PING", [self.process])
         return self
 
@@ -122,20 +149,7 @@ class RedisCase(unittest.TestCase):
     def setUpClass(cls):
         cls.build = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.build)
-        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"], check=True,
-                       env=dict(os.environ, DESTDIR=cls.build + "/root"), timeout=PATIENCE,
-                       stdout=subprocess.DEVNULL)
-        paths = {}
-        for folder, _, files in os.walk(cls.build):
-            for name in files:
-                paths.setdefault(name, folder)
-        environment = dict(os.environ, PKG_CONFIG_PATH=paths["ringpipe.pc"],
-                           PKG_CONFIG_SYSROOT_DIR=cls.build + "/root")
-        cls.module = cls.build + "/module"
-        done = subprocess.run([os.path.join(HERE, "build"), cls.module], check=False, text=True,
-                              env=environment, stderr=subprocess.PIPE, timeout=PATIENCE)
-        assert done.returncode == 0 and not done.stderr, done.stderr
-        cls.library = paths["libringpipe.so.1"]
+        cls.module, cls.library = build_module(BUILD, cls.build)
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -196,8 +210,8 @@ class RedisCase(unittest.TestCase):
 
 
 def main():
-    for program in ("redis-server", "redis-cli", "redis-benchmark", "cc", "pkg-config"):
-        if not shutil.which(program):
-            print(f"SKIP: no {program}")
-            sys.exit(77)
+    reason = why_not()
+    if reason:
+        print(f"SKIP: {reason}")
+        sys.exit(77)
     unittest.main("__main__")

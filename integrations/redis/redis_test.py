@@ -78,7 +78,7 @@ class RedisTest(RedisCase):
             with open(os.path.join(folder, name), "rb") as file:
                 self.assertNotIn(b"ringpipe", file.read())
 
-    def test_a_client_sets_the_trace_of_its_commands_where_the_server_tells_its_clients(self):
+    def test_a_client_sets_the_trace_of_its_commands_if_filters_get_its_id(self):
         server = self.serve()
         has_ids = server.info("ringpipe")["ringpipe_client_ids"] == "1"
         client, other = server.connect(), server.connect()

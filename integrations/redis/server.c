@@ -120,7 +120,8 @@ static void on_child(struct redis_context *context, uint64_t subevent)
 		redis_persistence(kind, "started", true);
 	} else {
 		last = status ? redis->ServerInfoGetFieldC(info, status) : NULL;
-		redis_persistence(kind, last && strcmp(last, "ok") != 0 ? "failed" : "ended", true);
+		redis_persistence(kind, last && strcmp(last, "ok") != 0 ? "failed" : "ended",
+				  true);
 	}
 	redis->FreeServerInfo(context, info);
 }
@@ -143,7 +144,8 @@ static void on_role(const void *data)
 	const struct redis_replication_info *now = data;
 
 	redis_role_changed(now->is_master ? "master" : "replica",
-			   now->is_master ? NULL : now->master_host, now->master_port);
+			   now->is_master ? NULL : now->master_host,
+			   now->is_master ? 0 : now->master_port);
 }
 
 /* Adds what a total of the server has grown by. CONFIG RESETSTAT sets the totals to 0. */

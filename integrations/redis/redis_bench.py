@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""What bench/servers.py needs to measure redis: GETs and SETs of three bytes by 16 clients."""
+
+import contextlib
+import os
+import subprocess
+
+import callgrind
+import servers
+from redis_case import Server, build_module, drive, why_not as redis_why_not
+
+UNIT, UNITS = 'command', 'commands'
+WAYS = servers.ways('redis:1', 'redis')
+CONNECTIONS = 16
+
+
+def why_not():
+    return redis_why_not()
+
+
+def prepare(build, folder):
+    return build_module(build, folder)[0]
+
+
+class Load:
+    """redis under the load of redis-benchmark, which repeats its tests without an end."""
+
+    def __init__(self, module, folder, _ringpipe):
+        self.server = Server(module, folder)
+        self.server.start()
+        self.client = self.server.connect()
+        self.stack = contextlib.ExitStack()
+        self.stack.callback(self.server.stop)
+        self.stack.callback(self.client.close)
+        load = self.stack.enter_context(drive.running(
+            ['redis-benchmark', '-p', str(self.server.port), '-c', str(CONNECTIONS), '-q', '-l',
+             '-t', 'get,set'], stdout=subprocess.DEVNULL))
+        self.pids = [self.server.process.pid, load.pid]
+        self.traced = [self.server.process.pid]
+
+    def count(self):
+        text = self.client.run('info', 'stats')
+        return int(text.split('total_commands_processed:')[1].split()[0])
+
+    def close(self):
+        self.stack.close()
+
+
+def instructions(module, folder, _ringpipe, count):
+    server = Server(module, os.path.realpath(folder))
+
+    def work():
+        client = server.connect()
+        with contextlib.closing(client):
+            for number in range(count):
+                client.run(*(('get', 'a') if number % 2 else ('set', 'a', 'xxx')))
+
+    return callgrind.server_instructions(server, work)
