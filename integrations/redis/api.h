@@ -90,6 +90,7 @@ typedef void (*redis_event_callback)(struct redis_context *context, struct redis
 				     uint64_t subevent, void *data);
 typedef int (*redis_notify_callback)(struct redis_context *context, int type, const char *event,
 				     struct redis_string *key);
+typedef void (*redis_timer_callback)(struct redis_context *context, void *data);
 typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_report);
 
 /* F(return type, name, parameters): the functions whose names begin with RedisModule_. */
@@ -120,6 +121,8 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 					redis_event_callback)) \
 	F(int, SubscribeToKeyspaceEvents, (struct redis_context *, int types, \
 					   redis_notify_callback)) \
+	F(uint64_t, CreateTimer, (struct redis_context *, long long delay_ms, \
+				  redis_timer_callback, void *data)) \
 	F(int, RegisterInfoFunc, (struct redis_context *, redis_info_callback)) \
 	F(int, InfoAddSection, (struct redis_info *, const char *name)) \
 	F(int, InfoAddFieldCString, (struct redis_info *, const char *name, const char *value)) \

@@ -78,15 +78,10 @@ void command_end_all(void)
 	end_all("event loop");
 }
 
-static bool is_wanted(void)
+bool command_is_wanted(void)
 {
 	return redis_command_start_enabled() || redis_command_stop_enabled() ||
 	       redis_slow_command_enabled();
-}
-
-bool command_is_idle(void)
-{
-	return !is_wanted() && running[OUTER].span.begun_ns == 0;
 }
 
 static bool get_arguments(struct redis_filtered *command, struct arguments *arguments)
@@ -168,9 +163,7 @@ void command_begin(struct redis_filtered *filtered, const char *traceparent, siz
 	uint64_t client = 0;
 	int depth = OUTER;
 
-	redis_commands_add(1);
-	tracing_stats.commands++;
-	if (command_is_idle())
+	if (!server_is_watched())
 		return;
 	/* The server takes long for the flags, so the module asks only where they may be set. */
 	if (running[OUTER].span.begun_ns && may_run_script &&
@@ -181,9 +174,8 @@ void command_begin(struct redis_filtered *filtered, const char *traceparent, siz
 		end_all("next command");
 	else
 		end(command, "next command");
-	if (!is_wanted())
+	if (!command_is_wanted())
 		return;
-	server_watch_event_loop();
 	if (redis->CommandFilterGetClientId)
 		client = redis->CommandFilterGetClientId(filtered);
 	if (!traceparent && depth == OUTER) {

@@ -55,7 +55,7 @@ RP_EVENT_EX(redis, slow_command, (RP_ID(50), RP_LEVEL(RP_LEVEL_WARNING), RP_KEYW
 	    RP_MESSAGE("{1} took {3} us")), RP_U64(entry), RP_STRING_N(command), RP_U32(arguments),
 	    RP_U64(duration_us), RP_TIME(time), RP_STRING_N(client_address));
 
-RP_COUNTER(redis, commands, "commands", "Commands received");
+RP_COUNTER(redis, commands, "commands", "Commands processed");
 RP_COUNTER(redis, keys_expired, "keys", "Keys expired");
 RP_COUNTER(redis, keys_evicted, "keys", "Keys evicted");
 RP_COUNTER(redis, keyspace_hits, "lookups", "Lookups that found their key");

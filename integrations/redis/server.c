@@ -12,7 +12,7 @@
 const struct redis_api *redis;
 struct tracing_stats tracing_stats;
 static struct redis_context *own_context;
-static bool watches_event_loop;
+static bool is_watched;
 
 static uint64_t field_of(struct redis_server_info *info, const char *name)
 {
@@ -177,10 +177,11 @@ static void read_clients(struct redis_context *context)
 
 static void read_counters(struct redis_context *context)
 {
-	static uint64_t expired, evicted, hits, misses, received, sent;
+	static uint64_t commands, expired, evicted, hits, misses, received, sent;
 	struct redis_server_info *info = redis->GetServerInfo(context, "stats");
 
 	if (info) {
+		add_growth(info, "total_commands_processed", redis_commands_counter(), &commands);
 		add_growth(info, "expired_keys", redis_keys_expired_counter(), &expired);
 		add_growth(info, "evicted_keys", redis_keys_evicted_counter(), &evicted);
 		add_growth(info, "keyspace_hits", redis_keyspace_hits_counter(), &hits);
@@ -215,48 +216,15 @@ static void on_cron(struct redis_context *context)
 	}
 }
 
-static void on_event_loop(struct redis_context *context, struct redis_event event,
-			  uint64_t subevent, void *data)
-{
-	(void)event;
-	(void)data;
-	if (subevent == 0) {
-		command_end_all();
-		slow_log_read(context);
-	}
-}
-
-/*
- * The server's work for each of these events is as long as that of a short command, so the module
- * subscribes to them only while a session wants commands.
- */
-void server_watch_event_loop(void)
-{
-	static const struct redis_event event = { REDIS_EVENT_LOOP, 1 };
-
-	if (watches_event_loop)
-		return;
-	watches_event_loop = true;
-	redis->SubscribeToServerEvent(own_context, event, on_event_loop);
-}
-
-static void leave_event_loop(void)
-{
-	static const struct redis_event event = { REDIS_EVENT_LOOP, 1 };
-
-	if (!watches_event_loop || !command_is_idle())
-		return;
-	watches_event_loop = false;
-	redis->SubscribeToServerEvent(own_context, event, NULL);
-}
-
 static void on_event(struct redis_context *context, struct redis_event event, uint64_t subevent,
 		     void *data)
 {
 	switch (event.id) {
-	case REDIS_CRON:
-		leave_event_loop();
-		on_cron(context);
+	case REDIS_EVENT_LOOP:
+		if (subevent == 0) {
+			command_end_all();
+			slow_log_read(context);
+		}
 		break;
 	case REDIS_CLIENT_CHANGE:
 		on_client(subevent, data);
@@ -285,15 +253,80 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
 	case REDIS_MASTER_LINK:
 		redis_master_link(subevent == 0 ? "up" : "down");
 		break;
-	case REDIS_CONFIG:
-		slow_log_configure(context);
-		break;
 	}
+}
+
+/*
+ * For each event, and twice in each round of the event loop, the server walks through the list of
+ * all subscriptions. The module therefore has these only while they are wanted.
+ */
+static const uint64_t watched[] = {
+	REDIS_EVENT_LOOP, REDIS_CLIENT_CHANGE, REDIS_FLUSH, REDIS_PERSISTENCE, REDIS_FORK_CHILD,
+	REDIS_LOADING, REDIS_SHUTDOWN, REDIS_ROLE_CHANGED, REDIS_REPLICA_CHANGE, REDIS_MASTER_LINK,
+};
+
+static void subscribe(redis_event_callback callback)
+{
+	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
+		struct redis_event event = { watched[i], 1 };
+
+		redis->SubscribeToServerEvent(own_context, event, callback);
+	}
+}
+
+static bool is_wanted(void)
+{
+	return command_is_wanted() || redis_key_expired_enabled() || redis_key_evicted_enabled() ||
+	       redis_flushed_enabled() || redis_client_connected_enabled() ||
+	       redis_client_disconnected_enabled() || redis_clients_blocked_enabled() ||
+	       redis_persistence_enabled() || redis_loading_enabled() ||
+	       redis_shutdown_enabled() || redis_role_changed_enabled() ||
+	       redis_replica_enabled() || redis_master_link_enabled() ||
+	       tracing_stats.traced_clients;
+}
+
+void server_watch(void)
+{
+	if (!is_watched)
+		subscribe(on_event);
+	is_watched = true;
+}
+
+bool server_is_watched(void)
+{
+	if (!is_watched && is_wanted())
+		server_watch();
+	return is_watched;
+}
+
+static void leave(struct redis_context *context, void *data)
+{
+	(void)context;
+	(void)data;
+	if (!is_watched || is_wanted())
+		return;
+	command_end_all();
+	is_watched = false;
+	subscribe(NULL);
+}
+
+static void on_own_event(struct redis_context *context, struct redis_event event,
+			 uint64_t subevent, void *data)
+{
+	(void)subevent;
+	(void)data;
+	if (event.id == REDIS_CONFIG) {
+		slow_log_configure(context);
+		return;
+	}
+	on_cron(context);
+	/* The server is walking through the subscriptions now, so none may be removed. */
+	if (server_is_watched() && !is_wanted())
+		redis->CreateTimer(own_context, 0, leave, NULL);
 }
 
 static void add_info(struct redis_info *info)
 {
-	redis->InfoAddFieldULongLong(info, "commands", tracing_stats.commands);
 	redis->InfoAddFieldULongLong(info, "spans", tracing_stats.spans);
 	redis->InfoAddFieldULongLong(info, "slow_commands", tracing_stats.slow_commands);
 	redis->InfoAddFieldULongLong(info, "traced_clients", tracing_stats.traced_clients);
@@ -302,23 +335,17 @@ static void add_info(struct redis_info *info)
 int ringpipe_tracing_start(struct redis_context *context, const struct redis_api *api,
 			   bool shows_keys, struct tracing *ret_tracing)
 {
-	/* leave_event_loop() needs another one after REDIS_CRON: the server has found it already. */
-	static const uint64_t ids[] = {
-		REDIS_CRON, REDIS_CLIENT_CHANGE, REDIS_FLUSH, REDIS_PERSISTENCE,
-		REDIS_FORK_CHILD, REDIS_LOADING, REDIS_SHUTDOWN, REDIS_ROLE_CHANGED,
-		REDIS_REPLICA_CHANGE, REDIS_MASTER_LINK, REDIS_CONFIG,
-	};
+	static const struct redis_event cron = { REDIS_CRON, 1 }, config = { REDIS_CONFIG, 1 };
 
 	redis = api;
 	own_context = redis->GetDetachedThreadSafeContext(context);
-	watches_event_loop = false;
+	is_watched = false;
 	key_init(shows_keys);
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct redis_event event = { ids[i], 1 };
-
-		if (redis->SubscribeToServerEvent(context, event, on_event) != REDIS_OK)
-			return REDIS_ERROR;
-	}
+	if (redis->SubscribeToServerEvent(context, cron, on_own_event) != REDIS_OK ||
+	    redis->SubscribeToServerEvent(context, config, on_own_event) != REDIS_OK)
+		return REDIS_ERROR;
+	/* The server may load its data next. */
+	server_is_watched();
 	if (redis->SubscribeToKeyspaceEvents(context, REDIS_NOTIFY_EXPIRED, on_expired) !=
 	    REDIS_OK ||
 	    redis->SubscribeToKeyspaceEvents(context, REDIS_NOTIFY_EVICTED, on_evicted) !=

@@ -9,7 +9,6 @@
 
 /* What INFO shows. */
 struct tracing_stats {
-	uint64_t commands;
 	uint64_t spans;
 	uint64_t slow_commands;
 	uint64_t traced_clients;
@@ -37,12 +36,14 @@ void client_trace_remove(uint64_t client);
 void command_begin(struct redis_filtered *command, const char *traceparent, size_t bytes);
 /* The event loop is about to wait: no command runs any more. */
 void command_end_all(void);
-/* No session wants commands, and no span is open. */
-bool command_is_idle(void);
+/* A session wants events of commands. */
+bool command_is_wanted(void);
 
 /* server.c */
-/* Have command_end_all() called before the event loop waits. */
-void server_watch_event_loop(void);
+/* The module is subscribed to the events of the server. If a session wants them, subscribe. */
+bool server_is_watched(void);
+/* Subscribe to the events of the server. */
+void server_watch(void);
 
 /* slow_log.c */
 /* Read the limit of the slow log again. */
