@@ -109,7 +109,7 @@ class RedisLongTest(RedisCase):
     def test_a_replica_and_its_master_report_their_link(self):
         master = self.serve("--repl-diskless-sync-delay", "0")
         replica = self.serve()
-        with self.recording(replica, "--providers", "redis:16") as events:
+        with self.recording(replica, "--providers", "redis:10") as events:
             replica.run("replicaof", "127.0.0.1", master.port)
             drive.wait_for(lambda: replica.info("replication")["master_link_status"] == "up",
                            "the link", [replica.process])

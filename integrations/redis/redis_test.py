@@ -118,7 +118,7 @@ class RedisTest(RedisCase):
 
     def test_entries_of_the_slow_log_are_events(self):
         server = self.serve("--slowlog-log-slower-than", "0", "--slowlog-max-len", "1000")
-        with self.recording(server, "--providers", "redis:32") as events:
+        with self.recording(server, "--providers", "redis:20") as events:
             client = server.connect()
             for _ in range(20):
                 client.run("set", "secret", "value")
