@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The traces that clients have set: a hash table with linear probing, as few clients set one. */
+/*
+ * The traces that clients have set: a hash table with linear probing. The server numbers clients
+ * one after another, so the low bits of the number are the hash.
+ */
 #include "tracing.h"
 
 #include <stdlib.h>
@@ -15,7 +18,7 @@ static size_t slots;			/* a power of 2, or 0 */
 
 static size_t slot_of(uint64_t client)
 {
-	size_t slot = (size_t)(client * 0x9e3779b97f4a7c15u >> 32) & (slots - 1);
+	size_t slot = (size_t)client & (slots - 1);
 
 	while (table[slot].client && table[slot].client != client)
 		slot = (slot + 1) & (slots - 1);

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 import redis_case
-from redis_case import ACTIVITY, CALLER, PATIENCE, RedisCase, drive
+from redis_case import ACTIVITY, CALLER, PATIENCE, TRACE_ID, RedisCase, drive
 
 
 class RedisTest(RedisCase):
@@ -101,6 +101,31 @@ class RedisTest(RedisCase):
         self.assertEqual(len({start["client"] for start in traced}), 1 if has_ids else 0)
         drive.wait_for(lambda: server.info("ringpipe")["ringpipe_traced_clients"] == "0",
                        "the end of the clients", [server.process])
+
+    def test_many_clients_keep_their_own_traces_while_others_leave(self):
+        server = self.serve()
+        if server.info("ringpipe")["ringpipe_client_ids"] == "0":
+            self.skipTest("filters do not get the id of the client")
+        clients = [server.connect() for _ in range(200)]
+        # Numbers of clients with the same low bits, and some of all.
+        for leaving, staying in (((0, 1), (64, 65, 128, 129, 192)), ((64, 192), (128,)),
+                                 (range(2, 60), (128, *range(66, 120)))):
+            with self.recording(server, "--providers", "redis:1") as events:
+                for number in (*leaving, *staying):
+                    trace = CALLER.replace(TRACE_ID, f"{number + 1:032x}")
+                    self.assertEqual(clients[number].run("ringpipe.trace", trace), "+OK")
+                before = int(server.info("ringpipe")["ringpipe_traced_clients"])
+                for number in leaving:
+                    clients[number].close()
+                drive.wait_for(lambda: int(server.info("ringpipe")["ringpipe_traced_clients"]) ==
+                               before - len(leaving), "the end of clients", [server.process])
+                for number in staying:
+                    clients[number].run("get", "a")
+            gets = [event["activity"] for event in events if event["event"] == "commandStart"
+                    and event["fields"]["command"] == "get"]
+            self.assertEqual([int(get.replace("-", ""), 16) - 1 for get in gets], list(staying))
+        for client in clients:
+            client.close()
 
     def test_expired_and_evicted_keys_equal_those_of_the_server(self):
         server = self.serve("--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random")
