@@ -165,14 +165,17 @@ class RedisCase(unittest.TestCase):
         return server.start()
 
     @contextlib.contextmanager
-    def recording(self, server, *options):
-        """Record the server while the block runs. The list that the block gets has the events."""
+    def recording(self, server, *options, sessions=1):
+        """
+        Record the server while the block runs. The list that the block gets has the events in the
+        end. `sessions` counts this one, those before it, and LTTng.
+        """
         trace = os.path.join(self.folder, "t.nettrace")
         events = []
         command = [RINGPIPE, "collect", "--quiet", "-f", "-o", trace, *options, "-p",
                    str(server.process.pid)]
         with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
-            self.wait_for_session(server, recorder)
+            self.wait_for_session(server, recorder, sessions)
             yield events
             # When this reply arrives, all earlier commands have ended.
             server.run("ping")

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The module under load, with several tools, and when the server or the disk fails."""
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 import redis_case
@@ -51,26 +53,75 @@ class RedisLongTest(RedisCase):
         recorded = self.counts(self.read(trace))
         self.assertEqual(recorded["get"], count)
 
-    @unittest.skipUnless(os.getuid() == 0 and shutil.which("bpftrace"), "no bpftrace, or not root")
-    def test_bpftrace_counts_what_the_server_counts_during_a_session(self):
-        server = self.serve()
-        before = self.gets(server)
+    def count_by_bpftrace(self, server, stack):
         path = os.path.join(self.module, "ringpipe_tracing.so")
         script = (f"usdt:{path}:redis:command_stop {{ @stops = count(); }} "
                   "BEGIN { printf(\"ready\\n\"); }")
-        with drive.running(["bpftrace", "-p", str(server.process.pid), "-e", script], text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as tracer:
-            while "ready" not in tracer.stdout.readline():
-                self.assertIsNone(tracer.poll())
-            with self.recording(server, "--providers", "redis:1") as events:
-                self.run_load(server)
-                count = self.gets(server) - before
+        tracer = stack.enter_context(drive.running(
+            ["bpftrace", "-p", str(server.process.pid), "-e", script], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+        while "ready" not in tracer.stdout.readline():
+            self.assertIsNone(tracer.poll())
+
+        def count():
             drive.interrupt(tracer)
-            output = tracer.stdout.read()
-        self.assertEqual(self.counts(events)["get"], count)
-        # The probe is there for a moment before and after the session.
-        self.assertGreaterEqual(int(re.search(r"@stops: ([0-9]+)", output).group(1)),
-                                len(self.of_name(events, "commandStop")))
+            return int(re.search(r"@stops: ([0-9]+)", tracer.stdout.read()).group(1))
+        return count
+
+    def start_lttng(self, stack):
+        """Start a session daemon of its own. Return its environment."""
+        home = tempfile.mkdtemp(dir=self.folder)
+        environment = dict(os.environ, LTTNG_HOME=home, LTTNG_RUNDIR=home, RINGPIPE_LTTNG="1",
+                           LD_LIBRARY_PATH=self.library)
+        stack.enter_context(drive.running(["lttng-sessiond", "--no-kernel"], env=environment,
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+        def run(*command):
+            return subprocess.run(["lttng", *command], env=environment, check=False,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, timeout=PATIENCE).returncode == 0
+
+        def count():
+            self.assertTrue(run("stop") and run("destroy"))
+            done = subprocess.run(["babeltrace2", home + "/trace"], check=True, text=True,
+                                  stdout=subprocess.PIPE, timeout=PATIENCE)
+            return done.stdout.count(" redis:command_stop: ")
+
+        drive.wait_for(lambda: run("list"), "the session daemon")
+        for command in (("create", "redis", "--output", home + "/trace"),
+                        ("enable-channel", "-u", "--subbuf-size=4M", "--num-subbuf=4", "all"),
+                        ("enable-event", "-u", "-c", "all", "redis:command_stop"), ("start",)):
+            self.assertTrue(run(*command), command)
+        return environment, count
+
+    @unittest.skipUnless(os.getuid() == 0, "bpftrace and record require root")
+    def test_all_tools_at_the_same_time_count_what_the_server_counts(self):
+        for program in ("bpftrace", "lttng", "babeltrace2"):
+            if not shutil.which(program):
+                self.skipTest(f"no {program}")
+        with contextlib.ExitStack() as stack:
+            environment, count_by_lttng = self.start_lttng(stack)
+            server = self.serve(env=environment)
+            count_by_bpftrace = self.count_by_bpftrace(server, stack)
+            trace = os.path.join(self.folder, "record.nettrace")
+            recorder = stack.enter_context(drive.running(
+                [RINGPIPE, "record", "-f", "-o", trace, "--providers", "redis:1", "-p",
+                 str(server.process.pid)], stderr=subprocess.DEVNULL))
+            self.wait_for_session(server, recorder, 2)
+            with self.recording(server, "--providers", "redis:1", sessions=3) as events:
+                before = sum(server.command_stats().values())
+                self.run_load(server)
+                added = sum(server.command_stats().values()) - before
+            self.assertEqual(drive.interrupt(recorder), 0)
+            # bpftrace has the commands before the other tools began, and until the last PING.
+            total = sum(server.command_stats().values())
+            counts = {"bpftrace": count_by_bpftrace(), "lttng": count_by_lttng(),
+                      "record": len(self.of_name(self.read(trace), "commandStop"))}
+        # The first INFO is not counted in `before`; the last one and two PINGs follow `added`.
+        self.assertEqual(len(self.of_name(events, "commandStop")), added + 3)
+        for name, count in counts.items():
+            self.assertGreaterEqual(count, added + 3, counts)
+            self.assertLessEqual(count, total + 1, (name, counts))
 
     def test_the_server_recovers_from_kill_under_load_and_is_traced_again(self):
         server = self.serve("--appendonly", "yes", "--appendfsync", "always")
