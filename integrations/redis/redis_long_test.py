@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The module under load, with several tools, and when the server or the disk fails."""
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -123,6 +124,28 @@ class RedisLongTest(RedisCase):
             self.assertGreaterEqual(count, added + 3, counts)
             self.assertLessEqual(count, total + 1, (name, counts))
 
+    @unittest.skipUnless(shutil.which("dotnet"), "no .NET SDK")
+    def test_dotnet_trace_holds_what_the_server_counts(self):
+        done = subprocess.run([os.path.join(redis_case.HERE, "../../scripts/setup-dotnet"),
+                               redis_case.BUILD], check=True, stdout=subprocess.PIPE, text=True,
+                              stdin=subprocess.DEVNULL, timeout=5 * PATIENCE)
+        server = self.serve()
+        before = self.gets(server)
+        trace = os.path.join(self.folder, "dotnet.nettrace")
+        command = [done.stdout.split()[-1], "collect", "-p", str(server.process.pid), "-o", trace,
+                   "--providers", "redis:1:5"]
+        with drive.running(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True) as recorder:
+            said = ""
+            while "Output File" not in said:
+                said += recorder.stdout.readline()
+                self.assertIsNone(recorder.poll(), said)
+            self.wait_for_session(server, recorder)
+            self.run_load(server)
+            count = self.gets(server) - before
+            self.assertEqual(drive.interrupt(recorder), 0)
+        self.assertEqual(self.counts(self.read(trace))["get"], count)
+
     def test_the_server_recovers_from_kill_under_load_and_is_traced_again(self):
         server = self.serve("--appendonly", "yes", "--appendfsync", "always")
         for _ in range(3):
@@ -224,6 +247,16 @@ class RedisLongTest(RedisCase):
         self.addCleanup(server.stop)
         server.start(wrapper=["unshare", "--mount", "sh", "-c", 'mount -t proc proc "$1/proc" && '
                               'exec chroot "$@"', "sh", root])
+        with self.recording(server) as events:
+            server.run("get", "a")
+        self.assertEqual(self.counts(events)["get"], 1)
+
+    def test_memory_that_is_never_writable_and_executable_suffices(self):
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        # PR_SET_MDWE and PR_GET_MDWE, since Linux 6.3; MemoryDenyWriteExecute of systemd.
+        if prctl(66, 0, 0, 0, 0) < 0:
+            self.skipTest("the kernel has no PR_SET_MDWE")
+        server = self.serve(preexec_fn=lambda: prctl(65, 1, 0, 0, 0))
         with self.recording(server) as events:
             server.run("get", "a")
         self.assertEqual(self.counts(events)["get"], 1)
