@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the extension, each with the hooks by which PostgreSQL calls it. */
+#ifndef PG_RINGPIPE_HOOKS_H
+#define PG_RINGPIPE_HOOKS_H
+
+#include <postgres.h>
+
+#include <executor/execdesc.h>
+#include <port/atomics.h>
+#include <storage/lwlock.h>
+
+/* Counters of the whole server, in the order of ringpipe_counter_names. */
+enum ringpipe_counter {
+	RINGPIPE_STATEMENTS,
+	RINGPIPE_PLANS,
+	RINGPIPE_COMMITS,
+	RINGPIPE_ABORTS,
+	RINGPIPE_LOGGED_ERRORS,
+	RINGPIPE_COUNTERS,
+};
+
+/*
+ * The counters of a PGPROC. Only the process that owns the PGPROC writes them. The next owner
+ * continues with the same values, so the sum of all is the counter of the server.
+ */
+union ringpipe_cell {
+	uint64 values[RINGPIPE_COUNTERS];
+	char line[PG_CACHE_LINE_SIZE];
+};
+
+#define RINGPIPE_SESSIONS_MAX 8
+#define RINGPIPE_PROVIDERS_MAX 512
+
+/* A session of ringpipe_start(), which each process starts for itself. */
+struct ringpipe_wanted {
+	int id;				/* 0: unused */
+	bool is_running;
+	int buffer_mb;
+	int processes;			/* that run the session now */
+	int failed;			/* processes whose session failed */
+	uint64 delivered, lost;		/* of sessions that ended */
+	char providers[RINGPIPE_PROVIDERS_MAX];
+	char folder[MAXPGPATH];
+};
+
+struct ringpipe_shared {
+	LWLock *lock;			/* of next_id and `wanted` */
+	pg_atomic_uint64 generation;	/* of `wanted` */
+	int next_id;
+	uint32 cell_count;
+	struct ringpipe_wanted wanted[RINGPIPE_SESSIONS_MAX];
+	union ringpipe_cell cells[FLEXIBLE_ARRAY_MEMBER];
+};
+
+extern struct ringpipe_shared *ringpipe_shared;	/* NULL: not preloaded */
+extern const char *const ringpipe_counter_names[RINGPIPE_COUNTERS];
+extern bool ringpipe_sql_text;
+extern char *ringpipe_traceparent;
+extern int ringpipe_sample_interval_ms;
+
+/* hooks.c */
+void ringpipe_count(enum ringpipe_counter counter);
+uint64 ringpipe_counter_sum(enum ringpipe_counter counter);
+
+/* query.c */
+void ringpipe_query_init(void);
+
+/* nodes.c */
+uint64 ringpipe_plan_id(const PlannedStmt *statement);
+void ringpipe_nodes_write(QueryDesc *query, uint64 plan_id);
+
+/* log.c */
+void ringpipe_log_init(void);
+
+/* sampler.c */
+void ringpipe_sampler_init(void);
+
+/* sessions.c */
+void ringpipe_sessions_poll(void);
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Statements and their plans as spans. An error leaves PostgreSQL's functions by longjmp(3), so
+ * each span has two ends: the usual one, and one that the error runs. A statement in the executor
+ * ends with the memory of its execution, which an error frees. All arguments of an event are
+ * computed before the call that writes the event, so no error can leave that call.
+ */
+#include "hooks.h"
+
+#include <access/parallel.h>
+#include <access/xact.h>
+#include <commands/dbcommands.h>
+#include <executor/executor.h>
+#include <executor/instrument.h>
+#include <miscadmin.h>
+#include <optimizer/planner.h>
+#include <tcop/cmdtag.h>
+#include <tcop/utility.h>
+
+#include "events.h"
+
+/* A statement in execution. */
+struct statement {
+	struct statement *next;
+	const QueryDesc *query;		/* NULL: a utility statement */
+	struct rp_span span;
+	uint64 query_id, plan_id;
+	uint64 rows;
+	BufferUsage buffers;
+	WalUsage wal;
+	MemoryContextCallback on_free;
+};
+
+/* A call of the executor for a statement. Other statements may run between two such calls. */
+struct call {
+	struct rp_activity outer;
+	BufferUsage buffers;
+	WalUsage wal;
+};
+
+static struct statement *statements;	/* of the executor, the newest first */
+static unsigned int depth;		/* calls of traced statements in progress */
+
+static char database_name[NAMEDATALEN], user_name[NAMEDATALEN];
+static Oid user_id;
+
+static planner_hook_type previous_planner;
+static ExecutorStart_hook_type previous_start;
+static ExecutorRun_hook_type previous_run;
+static ExecutorFinish_hook_type previous_finish;
+static ExecutorEnd_hook_type previous_end;
+static ProcessUtility_hook_type previous_utility;
+
+static bool is_traced(void)
+{
+	return postgresql_query_start_enabled() || postgresql_query_stop_enabled() ||
+	       postgresql_nodes_node_enabled();
+}
+
+/* Finds the trace of a statement that a client sent: in a comment, or else in the setting. */
+static bool find_trace(const char *text, struct rp_activity *ret_activity)
+{
+	static const char key[] = "traceparent='";
+	const char *from = text ? strstr(text, key) : NULL;
+	uint8_t flags;
+
+	if (from) {
+		from += sizeof(key) - 1;
+		if (rp_traceparent_parse(from, strcspn(from, "'"), ret_activity, &flags) == 0)
+			return true;
+	}
+	return ringpipe_traceparent && *ringpipe_traceparent &&
+	       rp_traceparent_parse(ringpipe_traceparent, strlen(ringpipe_traceparent),
+				    ret_activity, &flags) == 0;
+}
+
+/* Begins a span and makes its activity current. */
+static void begin_span(struct rp_span *span, const char *text, struct rp_activity *ret_outer)
+{
+	rp_span_begin(span, ret_outer);
+	if (depth == 0 && find_trace(text, &span->activity))
+		rp_activity_set(&span->activity);
+}
+
+/* Looks up the names of the database and of the user, which needs a transaction. */
+static void find_names(void)
+{
+	const Oid id = GetSessionUserId();
+	char *name;
+
+	if (!IsTransactionState())
+		return;
+	if (!*database_name) {
+		name = get_database_name(MyDatabaseId);
+		strlcpy(database_name, name ? name : "", sizeof(database_name));
+	}
+	if (id != user_id) {
+		name = GetUserNameFromId(id, true);
+		strlcpy(user_name, name ? name : "", sizeof(user_name));
+		user_id = id;
+	}
+}
+
+static void begin(struct statement *statement, const char *command, const char *text)
+{
+	struct rp_activity outer;
+
+	if (!postgresql_query_start_enabled() && !postgresql_query_stop_enabled())
+		return;
+	find_names();
+	begin_span(&statement->span, text, &outer);
+	postgresql_query_start(statement->query_id, statement->plan_id, depth, command,
+			       database_name, user_name, IsParallelWorker(),
+			       ringpipe_sql_text ? text : "***");
+	rp_activity_end(&outer);
+}
+
+static void end(struct statement *statement, bool error)
+{
+	const BufferUsage *buffers = &statement->buffers;
+	const WalUsage *wal = &statement->wal;
+	struct rp_activity outer;
+	uint64_t duration_ns;
+
+	if (statement->span.begun_ns == 0)
+		return;
+	duration_ns = rp_span_end(&statement->span, &outer);
+	postgresql_query_stop(statement->query_id, statement->rows, error,
+			      (uint64_t)buffers->shared_blks_hit,
+			      (uint64_t)buffers->shared_blks_read,
+			      (uint64_t)buffers->shared_blks_dirtied,
+			      (uint64_t)buffers->shared_blks_written,
+			      (uint64_t)buffers->local_blks_read,
+			      (uint64_t)buffers->local_blks_written,
+			      (uint64_t)buffers->temp_blks_read,
+			      (uint64_t)buffers->temp_blks_written, (uint64_t)wal->wal_records,
+			      (uint64_t)wal->wal_fpi, wal->wal_bytes, duration_ns);
+	rp_activity_end(&outer);
+}
+
+static void enter(struct statement *statement, struct call *call)
+{
+	rp_activity_get(&call->outer);
+	if (statement->span.begun_ns)
+		rp_activity_set(&statement->span.activity);
+	call->buffers = pgBufferUsage;
+	call->wal = pgWalUsage;
+	depth++;
+}
+
+static void leave(struct statement *statement, const struct call *call)
+{
+	depth--;
+	BufferUsageAccumDiff(&statement->buffers, &pgBufferUsage, &call->buffers);
+	WalUsageAccumDiff(&statement->wal, &pgWalUsage, &call->wal);
+	rp_activity_set(&call->outer);
+}
+
+static struct statement *find(const QueryDesc *query)
+{
+	struct statement *statement = statements;
+
+	while (statement && statement->query != query)
+		statement = statement->next;
+	return statement;
+}
+
+static void forget(const struct statement *statement)
+{
+	struct statement **link = &statements;
+
+	while (*link && *link != statement)
+		link = &(*link)->next;
+	if (*link)
+		*link = statement->next;
+}
+
+/* Runs when the memory of an execution is freed. Before, ExecutorEnd() ends the span. */
+static void on_free(void *data)
+{
+	struct statement *statement = data;
+
+	if (find(statement->query) != statement)
+		return;
+	end(statement, true);
+	forget(statement);
+}
+
+static void start_executor(QueryDesc *query, int flags)
+{
+	if (previous_start)
+		previous_start(query, flags);
+	else
+		standard_ExecutorStart(query, flags);
+}
+
+static void start_traced(QueryDesc *query, int flags)
+{
+	struct statement first = {
+		.query = query,
+		.query_id = query->plannedstmt->queryId,
+		.plan_id = ringpipe_plan_id(query->plannedstmt),
+	}, *statement;
+	struct call call;
+
+	if (postgresql_nodes_node_enabled())
+		query->instrument_options |= INSTRUMENT_ALL;
+	begin(&first, GetCommandTagName(CreateCommandTag((Node *)query->plannedstmt)),
+	      query->sourceText);
+	enter(&first, &call);
+	PG_TRY();
+	{
+		start_executor(query, flags);
+		statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement));
+	}
+	PG_CATCH();
+	{
+		leave(&first, &call);
+		end(&first, true);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	leave(&first, &call);
+	*statement = first;
+	/* As in EXPLAIN, the start does not count. */
+	memset(&statement->buffers, 0, sizeof(statement->buffers));
+	memset(&statement->wal, 0, sizeof(statement->wal));
+	statement->next = statements;
+	statements = statement;
+	statement->on_free.func = on_free;
+	statement->on_free.arg = statement;
+	MemoryContextRegisterResetCallback(query->estate->es_query_cxt, &statement->on_free);
+}
+
+static void on_start(QueryDesc *query, int flags)
+{
+	if (flags & EXEC_FLAG_EXPLAIN_ONLY) {
+		start_executor(query, flags);
+		return;
+	}
+	ringpipe_sessions_poll();
+	ringpipe_count(RINGPIPE_STATEMENTS);
+	if (is_traced())
+		start_traced(query, flags);
+	else
+		start_executor(query, flags);
+}
+
+static void run_executor(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+{
+	if (previous_run)
+		previous_run(query, direction, count, once);
+	else
+		standard_ExecutorRun(query, direction, count, once);
+}
+
+static void on_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+{
+	struct statement *statement = find(query);
+	struct call call;
+
+	if (!statement) {
+		run_executor(query, direction, count, once);
+		return;
+	}
+	enter(statement, &call);
+	PG_TRY();
+	{
+		run_executor(query, direction, count, once);
+	}
+	PG_FINALLY();
+	{
+		leave(statement, &call);
+	}
+	PG_END_TRY();
+	statement->rows += query->estate->es_processed;
+}
+
+static void finish_executor(QueryDesc *query)
+{
+	if (previous_finish)
+		previous_finish(query);
+	else
+		standard_ExecutorFinish(query);
+}
+
+static void on_finish(QueryDesc *query)
+{
+	struct statement *statement = find(query);
+	struct call call;
+
+	if (!statement) {
+		finish_executor(query);
+		return;
+	}
+	enter(statement, &call);
+	PG_TRY();
+	{
+		finish_executor(query);
+	}
+	PG_FINALLY();
+	{
+		leave(statement, &call);
+	}
+	PG_END_TRY();
+}
+
+static void on_end(QueryDesc *query)
+{
+	struct statement *statement = find(query);
+	struct call call;
+
+	if (statement) {
+		if (postgresql_nodes_node_enabled() && query->planstate->instrument) {
+			enter(statement, &call);
+			ringpipe_nodes_write(query, statement->plan_id);
+			leave(statement, &call);
+		}
+		end(statement, false);
+		forget(statement);
+	}
+	if (previous_end)
+		previous_end(query);
+	else
+		standard_ExecutorEnd(query);
+}
+
+static void run_utility(PlannedStmt *planned, const char *text, bool read_only,
+			ProcessUtilityContext context, ParamListInfo parameters,
+			QueryEnvironment *environment, DestReceiver *receiver,
+			QueryCompletion *completion)
+{
+	if (previous_utility)
+		previous_utility(planned, text, read_only, context, parameters, environment,
+				 receiver, completion);
+	else
+		standard_ProcessUtility(planned, text, read_only, context, parameters,
+					environment, receiver, completion);
+}
+
+static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
+		       ProcessUtilityContext context, ParamListInfo parameters,
+		       QueryEnvironment *environment, DestReceiver *receiver,
+		       QueryCompletion *completion)
+{
+	struct statement statement = { .query_id = planned->queryId };
+	struct call call;
+
+	ringpipe_sessions_poll();
+	ringpipe_count(RINGPIPE_STATEMENTS);
+	if (!is_traced()) {
+		run_utility(planned, text, read_only, context, parameters, environment, receiver,
+			    completion);
+		return;
+	}
+	begin(&statement, GetCommandTagName(CreateCommandTag(planned->utilityStmt)), text);
+	enter(&statement, &call);
+	PG_TRY();
+	{
+		run_utility(planned, text, read_only, context, parameters, environment, receiver,
+			    completion);
+	}
+	PG_CATCH();
+	{
+		leave(&statement, &call);
+		end(&statement, true);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	leave(&statement, &call);
+	statement.rows = completion ? completion->nprocessed : 0;
+	end(&statement, false);
+}
+
+static PlannedStmt *run_planner(Query *parse, const char *text, int options,
+				ParamListInfo parameters)
+{
+	if (previous_planner)
+		return previous_planner(parse, text, options, parameters);
+	return standard_planner(parse, text, options, parameters);
+}
+
+static void end_plan(struct rp_span *span, uint64 query_id, const PlannedStmt *planned)
+{
+	uint64 plan_id = planned ? ringpipe_plan_id(planned) : 0;
+	double cost = planned ? planned->planTree->total_cost : 0;
+	double rows = planned ? planned->planTree->plan_rows : 0;
+	struct rp_activity outer;
+	uint64_t duration_ns = rp_span_end(span, &outer);
+
+	postgresql_plan_stop(query_id, plan_id, cost, rows, !planned, duration_ns);
+	rp_activity_end(&outer);
+}
+
+static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamListInfo parameters)
+{
+	/* The planner changes the query. */
+	const uint64 query_id = parse->queryId;
+	PlannedStmt *planned;
+	struct rp_activity outer;
+	struct rp_span span;
+
+	ringpipe_sessions_poll();
+	ringpipe_count(RINGPIPE_PLANS);
+	if (!postgresql_plan_start_enabled() && !postgresql_plan_stop_enabled())
+		return run_planner(parse, text, options, parameters);
+	begin_span(&span, text, &outer);
+	postgresql_plan_start(query_id);
+	PG_TRY();
+	{
+		planned = run_planner(parse, text, options, parameters);
+	}
+	PG_CATCH();
+	{
+		end_plan(&span, query_id, NULL);
+		rp_activity_end(&outer);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	end_plan(&span, query_id, planned);
+	rp_activity_end(&outer);
+	return planned;
+}
+
+void ringpipe_query_init(void)
+{
+	previous_planner = planner_hook;
+	planner_hook = on_plan;
+	previous_start = ExecutorStart_hook;
+	ExecutorStart_hook = on_start;
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = on_run;
+	previous_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = on_finish;
+	previous_end = ExecutorEnd_hook;
+	ExecutorEnd_hook = on_end;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = on_utility;
+}

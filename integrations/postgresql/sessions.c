@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions that SQL starts. The shared memory holds what is wanted. Each process that executes
+ * statements compares the generation of it with its own, and starts or stops its own sessions when
+ * they differ. A process that executes none learns of a change at its next statement.
+ */
+#include "hooks.h"
+
+#include <sys/stat.h>
+
+#include <catalog/pg_authid_d.h>
+#include <fmgr.h>
+#include <funcapi.h>
+#include <miscadmin.h>
+#include <storage/ipc.h>
+#include <utils/acl.h>
+#include <utils/builtins.h>
+
+#include <ringpipe/ringpipe.h>
+
+#define ENABLED_MAX 256
+
+/* The sessions of this process, in the order of the shared ones. */
+static struct {
+	int id;				/* 0: none */
+	struct rp_session *session;
+} own[RINGPIPE_SESSIONS_MAX];
+
+static uint64 seen_generation;
+static int last_error;			/* of rp_session_start(), negative */
+
+/* Adds the end of a session to the shared figures, if its place still belongs to it. */
+static void add_stats(int place, int id, bool started, const struct rp_session_stats *stats)
+{
+	struct ringpipe_wanted *wanted = &ringpipe_shared->wanted[place];
+
+	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
+	if (wanted->id == id && stats) {
+		wanted->processes--;
+		wanted->failed += stats->error != 0;
+		wanted->delivered += stats->delivered;
+		wanted->lost += stats->lost;
+	} else if (wanted->id == id) {
+		wanted->processes += started;
+		wanted->failed += !started;
+	}
+	LWLockRelease(ringpipe_shared->lock);
+}
+
+static void stop_own(int place)
+{
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	int id = own[place].id;
+
+	own[place].id = 0;
+	if (!own[place].session)
+		return;
+	(void)rp_session_stop(own[place].session, &stats);
+	own[place].session = NULL;
+	add_stats(place, id, false, &stats);
+}
+
+static void stop_all(int code, Datum argument)
+{
+	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++)
+		if (own[i].id)
+			stop_own(i);
+}
+
+static void start_own(int place, const struct ringpipe_wanted *wanted)
+{
+	static bool stops_at_exit;
+	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
+	struct rp_session_provider *providers;
+	char path[MAXPGPATH + 64], name[32];
+
+	if (!stops_at_exit)
+		before_shmem_exit(stop_all, 0);
+	stops_at_exit = true;
+	own[place].id = wanted->id;
+	own[place].session = NULL;
+	snprintf(path, sizeof(path), "%s/ringpipe-%d-%d.nettrace", wanted->folder, wanted->id,
+		 MyProcPid);
+	snprintf(name, sizeof(name), "ringpipe_start %d", wanted->id);
+	options.name = name;
+	options.output_path = path;
+	options.buffer_bytes = (size_t)wanted->buffer_mb << 20;
+	last_error = rp_providers_parse(wanted->providers, &providers, &options.provider_count,
+					NULL);
+	if (last_error == 0) {
+		options.providers = providers;
+		last_error = rp_session_start(&options, &own[place].session);
+		free(providers);
+	}
+	add_stats(place, wanted->id, last_error == 0, NULL);
+}
+
+static void update(uint64 generation)
+{
+	struct ringpipe_wanted wanted;
+
+	seen_generation = generation;
+	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
+		LWLockAcquire(ringpipe_shared->lock, LW_SHARED);
+		wanted = ringpipe_shared->wanted[i];
+		LWLockRelease(ringpipe_shared->lock);
+		if (own[i].id && (own[i].id != wanted.id || !wanted.is_running))
+			stop_own(i);
+		if (wanted.id && wanted.is_running && own[i].id != wanted.id)
+			start_own(i, &wanted);
+	}
+}
+
+void ringpipe_sessions_poll(void)
+{
+	uint64 generation;
+
+	if (!ringpipe_shared)
+		return;
+	generation = pg_atomic_read_u64(&ringpipe_shared->generation);
+	if (generation != seen_generation)
+		update(generation);
+}
+
+static void require_memory(void)
+{
+	if (!ringpipe_shared)
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("ringpipe must be in shared_preload_libraries")));
+}
+
+static void check_start(const char *providers, const char *folder, int buffer_mb)
+{
+	struct rp_session_provider *parsed;
+	struct stat status;
+	size_t count, at;
+	int ret = rp_providers_parse(providers, &parsed, &count, &at);
+
+	if (ret == -ENOMEM)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	if (ret != 0)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("invalid list of providers, from \"%s\" on",
+				       providers + at)));
+	free(parsed);
+	if (strlen(providers) >= RINGPIPE_PROVIDERS_MAX || strlen(folder) >= MAXPGPATH)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("the list of providers or the folder is too long")));
+	if (!is_absolute_path(folder) || stat(folder, &status) != 0 || !S_ISDIR(status.st_mode))
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("\"%s\" is not the absolute path of a folder", folder)));
+	if (buffer_mb < 1 || buffer_mb > 1024)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("the buffer has 1 to 1024 MB, not %d", buffer_mb)));
+}
+
+/* Returns an unused place, or that of the session that was stopped first, or -1. */
+static int find_place(void)
+{
+	const struct ringpipe_wanted *wanted = ringpipe_shared->wanted;
+	int place = -1;
+
+	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++)
+		if (!wanted[i].is_running && (place < 0 || wanted[i].id < wanted[place].id))
+			place = i;
+	return place;
+}
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_start);
+Datum ringpipe_start(PG_FUNCTION_ARGS)
+{
+	struct ringpipe_wanted *wanted = NULL;
+	const char *providers = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	const char *folder = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	int buffer_mb = PG_GETARG_INT32(2), place, id = 0;
+
+	require_memory();
+	if (!has_privs_of_role(GetUserId(), ROLE_PG_WRITE_SERVER_FILES))
+		ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("ringpipe_start() requires the role "
+				       "pg_write_server_files")));
+	check_start(providers, folder, buffer_mb);
+	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
+	place = find_place();
+	if (place >= 0) {
+		wanted = &ringpipe_shared->wanted[place];
+		memset(wanted, 0, sizeof(*wanted));
+		id = wanted->id = ++ringpipe_shared->next_id;
+		wanted->is_running = true;
+		wanted->buffer_mb = buffer_mb;
+		strlcpy(wanted->providers, providers, sizeof(wanted->providers));
+		strlcpy(wanted->folder, folder, sizeof(wanted->folder));
+		pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
+	}
+	LWLockRelease(ringpipe_shared->lock);
+	if (!wanted)
+		ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				errmsg("%d sessions are running", RINGPIPE_SESSIONS_MAX),
+				errhint("Stop one by ringpipe_stop().")));
+	ringpipe_sessions_poll();
+	if (own[place].id == id && own[place].session)
+		PG_RETURN_INT32(id);
+	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
+	if (wanted->id == id)
+		wanted->is_running = false;
+	pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
+	LWLockRelease(ringpipe_shared->lock);
+	errno = -last_error;
+	ereport(ERROR, (errcode_for_file_access(),
+			errmsg("cannot start a session in \"%s\": %m", folder)));
+}
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_stop);
+Datum ringpipe_stop(PG_FUNCTION_ARGS)
+{
+	int id = PG_GETARG_INT32(0);
+	bool found = false;
+
+	require_memory();
+	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
+		struct ringpipe_wanted *wanted = &ringpipe_shared->wanted[i];
+
+		if (wanted->id == id && wanted->is_running) {
+			wanted->is_running = false;
+			found = true;
+		}
+	}
+	if (found)
+		pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
+	LWLockRelease(ringpipe_shared->lock);
+	ringpipe_sessions_poll();
+	PG_RETURN_BOOL(found);
+}
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_sessions);
+Datum ringpipe_sessions(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *)fcinfo->resultinfo;
+	struct ringpipe_wanted wanted;
+	bool nulls[8] = { false };
+	Datum values[8];
+
+	require_memory();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
+		LWLockAcquire(ringpipe_shared->lock, LW_SHARED);
+		wanted = ringpipe_shared->wanted[i];
+		LWLockRelease(ringpipe_shared->lock);
+		if (!wanted.id)
+			continue;
+		values[0] = Int32GetDatum(wanted.id);
+		values[1] = CStringGetTextDatum(wanted.providers);
+		values[2] = CStringGetTextDatum(wanted.folder);
+		values[3] = BoolGetDatum(wanted.is_running);
+		values[4] = Int32GetDatum(wanted.processes);
+		values[5] = Int32GetDatum(wanted.failed);
+		values[6] = Int64GetDatum((int64)wanted.delivered);
+		values[7] = Int64GetDatum((int64)wanted.lost);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum)0;
+}
+
+/* A row of ringpipe_enabled(). */
+struct enabled_row {
+	char provider[NAMEDATALEN], session[NAMEDATALEN];
+	uint64 keywords;
+	int level;
+};
+
+struct enabled_rows {
+	int count;
+	struct enabled_row rows[ENABLED_MAX];
+};
+
+/* Copies a row: an error of PostgreSQL must not leave the library's function. */
+static int copy_enabled(const struct rp_enabled *enabled, void *data)
+{
+	struct enabled_rows *rows = data;
+	struct enabled_row *row = &rows->rows[rows->count];
+
+	if (enabled->session_id == 0)
+		return 0;
+	strlcpy(row->provider, enabled->provider, sizeof(row->provider));
+	strlcpy(row->session, enabled->session_name, sizeof(row->session));
+	row->keywords = enabled->keywords;
+	row->level = enabled->level;
+	return ++rows->count == ENABLED_MAX;
+}
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_enabled);
+Datum ringpipe_enabled(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *)fcinfo->resultinfo;
+	struct enabled_rows *rows = palloc0(sizeof(*rows));
+	bool nulls[4] = { false };
+	Datum values[4];
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (rp_enabled_list(copy_enabled, rows) < 0)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	for (int i = 0; i < rows->count; i++) {
+		const struct enabled_row *row = &rows->rows[i];
+
+		values[0] = CStringGetTextDatum(row->provider);
+		values[1] = CStringGetTextDatum(row->session);
+		values[2] = Int64GetDatum((int64)row->keywords);
+		values[3] = Int32GetDatum(row->level);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum)0;
+}
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_counters);
+Datum ringpipe_counters(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *)fcinfo->resultinfo;
+	bool nulls[2] = { false };
+	Datum values[2];
+
+	require_memory();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < RINGPIPE_COUNTERS; i++) {
+		values[0] = CStringGetTextDatum(ringpipe_counter_names[i]);
+		values[1] = Int64GetDatum((int64)ringpipe_counter_sum(i));
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum)0;
+}
