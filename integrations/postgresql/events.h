@@ -12,22 +12,22 @@
 RP_PROVIDER(postgresql, "postgresql");
 
 RP_EVENT_EX(postgresql, query_start, (RP_ID(1), RP_KEYWORDS(KW_QUERIES),
-	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{3} {0} in {4}")), RP_U64(query_id),
-	    RP_U64(plan_id), RP_U32(depth), RP_STRING(command), RP_STRING(database),
+	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{2} {0} in {3}")), RP_U64(query_id),
+	    RP_U32(depth), RP_STRING(command), RP_STRING(database),
 	    RP_STRING(user), RP_BOOL(is_parallel_worker), RP_STRING(text));
 RP_EVENT_EX(postgresql, query_stop, (RP_ID(2), RP_KEYWORDS(KW_QUERIES),
-	    RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{1} rows in {14} ns")), RP_U64(query_id),
-	    RP_U64(rows), RP_BOOL(error), RP_U64(shared_blocks_hit), RP_U64(shared_blocks_read),
-	    RP_U64(shared_blocks_dirtied), RP_U64(shared_blocks_written), RP_U64(local_blocks_read),
-	    RP_U64(local_blocks_written), RP_U64(temporary_blocks_read),
-	    RP_U64(temporary_blocks_written), RP_U64(wal_records), RP_U64(wal_page_images),
-	    RP_U64(wal_bytes), RP_U64(duration_ns));
+	    RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{2} rows in {15} ns")), RP_U64(query_id),
+	    RP_U64(plan_id), RP_U64(rows), RP_BOOL(error), RP_U64(shared_blocks_hit),
+	    RP_U64(shared_blocks_read), RP_U64(shared_blocks_dirtied),
+	    RP_U64(shared_blocks_written), RP_U64(local_blocks_read), RP_U64(local_blocks_written),
+	    RP_U64(temporary_blocks_read), RP_U64(temporary_blocks_written), RP_U64(wal_records),
+	    RP_U64(wal_page_images), RP_U64(wal_bytes), RP_U64(duration_ns));
 
 RP_EVENT_EX(postgresql, plan_start, (RP_ID(3), RP_KEYWORDS(KW_PLANS),
 	    RP_OPCODE(RP_OPCODE_START)), RP_U64(query_id));
 RP_EVENT_EX(postgresql, plan_stop, (RP_ID(4), RP_KEYWORDS(KW_PLANS),
-	    RP_OPCODE(RP_OPCODE_STOP)), RP_U64(query_id), RP_U64(plan_id), RP_F64(total_cost),
-	    RP_F64(rows), RP_BOOL(error), RP_U64(duration_ns));
+	    RP_OPCODE(RP_OPCODE_STOP)), RP_U64(query_id), RP_F64(total_cost), RP_F64(rows),
+	    RP_BOOL(error), RP_U64(duration_ns));
 
 RP_EVENT_EX(postgresql, checkpoint_start, (RP_ID(5), RP_KEYWORDS(KW_CHECKPOINTS),
 	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{1}")), RP_BOOL(is_restartpoint),

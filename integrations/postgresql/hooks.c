@@ -29,6 +29,7 @@ const char *const ringpipe_counter_names[RINGPIPE_COUNTERS] = {
 	[RINGPIPE_COMMITS] = "commits",
 	[RINGPIPE_ABORTS] = "aborts",
 	[RINGPIPE_LOGGED_ERRORS] = "logged_errors",
+	[RINGPIPE_SAMPLES] = "samples",
 };
 
 static shmem_request_hook_type previous_request;

@@ -16,6 +16,7 @@ enum ringpipe_counter {
 	RINGPIPE_COMMITS,
 	RINGPIPE_ABORTS,
 	RINGPIPE_LOGGED_ERRORS,
+	RINGPIPE_SAMPLES,
 	RINGPIPE_COUNTERS,
 };
 
@@ -66,7 +67,7 @@ uint64 ringpipe_counter_sum(enum ringpipe_counter counter);
 void ringpipe_query_init(void);
 
 /* nodes.c */
-uint64 ringpipe_plan_id(const PlannedStmt *statement);
+uint64 ringpipe_plan_id(PlanState *state);
 void ringpipe_nodes_write(QueryDesc *query, uint64 plan_id);
 
 /* log.c */

@@ -6,94 +6,83 @@
 #include <executor/instrument.h>
 #include <nodes/nodeFuncs.h>
 #include <nodes/plannodes.h>
-#include <parser/parsetree.h>
 #include <utils/rel.h>
 
 #include "events.h"
 
+/* An argument of a walk over the nodes. */
+struct node_walk {
+	int parent;			/* the node above, or -1 */
+	uint64 query_id, plan_id;
+	uint64 *hash;
+};
+
 /* FNV-1a over a number. */
-static uint64 mix(uint64 hash, uint64 value)
+static void mix(uint64 *hash, uint64 value)
 {
 	for (int i = 0; i < 64; i += 8)
-		hash = (hash ^ (value >> i & 0xff)) * UINT64CONST(0x100000001b3);
-	return hash;
+		*hash = (*hash ^ (value >> i & 0xff)) * UINT64CONST(0x100000001b3);
 }
 
-static uint64 mix_plan(uint64 hash, const Plan *plan, const List *relations);
-
-static uint64 mix_plans(uint64 hash, const List *plans, const List *relations)
+static Relation relation_of(PlanState *state)
 {
-	ListCell *cell;
-
-	foreach(cell, plans)
-		hash = mix_plan(hash, lfirst(cell), relations);
-	return hash;
+	if (nodeTag(state) > T_ScanState && nodeTag(state) <= T_CustomScanState)
+		return ((ScanState *)state)->ss_currentRelation;
+	return NULL;
 }
 
-static uint64 mix_scan(uint64 hash, const Scan *scan, const List *relations)
+static Oid index_of(const Plan *plan)
 {
-	if (scan->scanrelid > 0)
-		hash = mix(hash, rt_fetch(scan->scanrelid, relations)->relid);
-	switch (nodeTag(scan)) {
+	switch (nodeTag(plan)) {
 	case T_IndexScan:
-		return mix(hash, ((const IndexScan *)scan)->indexid);
+		return ((const IndexScan *)plan)->indexid;
 	case T_IndexOnlyScan:
-		return mix(hash, ((const IndexOnlyScan *)scan)->indexid);
+		return ((const IndexOnlyScan *)plan)->indexid;
 	case T_BitmapIndexScan:
-		return mix(hash, ((const BitmapIndexScan *)scan)->indexid);
-	case T_SubqueryScan:
-		return mix_plan(hash, ((const SubqueryScan *)scan)->subplan, relations);
-	case T_CustomScan:
-		return mix_plans(hash, ((const CustomScan *)scan)->custom_plans, relations);
+		return ((const BitmapIndexScan *)plan)->indexid;
 	default:
-		return hash;
+		return InvalidOid;
 	}
 }
 
-/* Mixes in a plan: its nodes, relations, indexes and kinds of joins, but no costs or values. */
-static uint64 mix_plan(uint64 hash, const Plan *plan, const List *relations)
+/* The kind of a join, a write or an aggregate. */
+static int variant_of(const Plan *plan)
 {
-	if (!plan)
-		return mix(hash, 0);
-	hash = mix(hash, nodeTag(plan));
-	if (nodeTag(plan) > T_Scan && nodeTag(plan) <= T_CustomScan)
-		hash = mix_scan(hash, (const Scan *)plan, relations);
 	switch (nodeTag(plan)) {
 	case T_NestLoop:
 	case T_MergeJoin:
 	case T_HashJoin:
-		hash = mix(hash, ((const Join *)plan)->jointype);
-		break;
-	case T_Agg:
-		hash = mix(hash, ((const Agg *)plan)->aggstrategy);
-		break;
+		return (int)((const Join *)plan)->jointype;
 	case T_ModifyTable:
-		hash = mix(hash, ((const ModifyTable *)plan)->operation);
-		break;
-	case T_Append:
-		hash = mix_plans(hash, ((const Append *)plan)->appendplans, relations);
-		break;
-	case T_MergeAppend:
-		hash = mix_plans(hash, ((const MergeAppend *)plan)->mergeplans, relations);
-		break;
-	case T_BitmapAnd:
-		hash = mix_plans(hash, ((const BitmapAnd *)plan)->bitmapplans, relations);
-		break;
-	case T_BitmapOr:
-		hash = mix_plans(hash, ((const BitmapOr *)plan)->bitmapplans, relations);
-		break;
+		return (int)((const ModifyTable *)plan)->operation;
+	case T_Agg:
+		return (int)((const Agg *)plan)->aggstrategy;
 	default:
-		break;
+		return 0;
 	}
-	return mix_plan(mix_plan(hash, plan->lefttree, relations), plan->righttree, relations);
 }
 
-uint64 ringpipe_plan_id(const PlannedStmt *statement)
+static bool mix_node(PlanState *state, struct node_walk *walk)
+{
+	struct node_walk inner = { .parent = state->plan->plan_node_id, .hash = walk->hash };
+	Relation relation = relation_of(state);
+
+	mix(walk->hash, (uint64)walk->parent);
+	mix(walk->hash, nodeTag(state->plan));
+	mix(walk->hash, relation ? RelationGetRelid(relation) : InvalidOid);
+	mix(walk->hash, index_of(state->plan));
+	mix(walk->hash, (uint64)variant_of(state->plan));
+	return planstate_tree_walker(state, mix_node, &inner);
+}
+
+/* The id covers the nodes, relations, indexes and kinds of joins, but no costs or values. */
+uint64 ringpipe_plan_id(PlanState *state)
 {
 	uint64 hash = UINT64CONST(0xcbf29ce484222325);
+	struct node_walk walk = { .parent = -1, .hash = &hash };
 
-	hash = mix_plan(hash, statement->planTree, statement->rtable);
-	return mix_plans(hash, statement->subplans, statement->rtable);
+	(void)mix_node(state, &walk);
+	return hash;
 }
 
 static const char *kind_of(const Plan *plan)
@@ -130,26 +119,13 @@ static const char *kind_of(const Plan *plan)
 	return "unknown";
 }
 
-/* An argument of the walk: the query, and the node above. */
-struct node_walk {
-	uint64 query_id, plan_id;
-	int parent;
-};
-
-static const char *relation_of(PlanState *state)
-{
-	Relation relation = NULL;
-
-	if (nodeTag(state) > T_ScanState && nodeTag(state) <= T_CustomScanState)
-		relation = ((ScanState *)state)->ss_currentRelation;
-	return relation ? RelationGetRelationName(relation) : "";
-}
-
 static bool write_node(PlanState *state, struct node_walk *walk)
 {
 	struct node_walk inner = *walk;
 	Instrumentation *measured = state->instrument;
-	const char *relation = relation_of(state), *kind = kind_of(state->plan);
+	Relation scanned = relation_of(state);
+	const char *relation = scanned ? RelationGetRelationName(scanned) : "";
+	const char *kind = kind_of(state->plan);
 
 	inner.parent = state->plan->plan_node_id;
 	if (measured) {

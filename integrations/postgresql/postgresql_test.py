@@ -1,140 +1,60 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The extension in Debian's PostgreSQL: what the server says of its work equals what the traces
-hold. With the argument `slow`, the longer tests run."""
+hold. The first argument is `quick` or `slow`, for the short tests or the long ones."""
 import collections
 import contextlib
 import glob
 import json
 import os
-import pwd
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from postgresql_server import HERE, PATIENCE, Server, install, run, why_not
+
 sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tests", "linux"))
 import drive  # noqa: E402 pylint: disable=wrong-import-position
 from probes import Tracer  # noqa: E402 pylint: disable=wrong-import-position
 
 RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
-SYSTEM = "/usr/lib/postgresql/15"
-PATIENCE = 60
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
 ALL = "postgresql,postgresql-nodes,postgresql-log"
-SETTINGS = """
-listen_addresses = ''
-unix_socket_directories = '{folder}'
-shared_preload_libraries = '{preload}'
-shared_buffers = 16MB
-fsync = off
-autovacuum = off
-"""
 
 
-def run(command, **options):
-    return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          text=True, timeout=PATIENCE, **options).stdout
+class WithServer(unittest.TestCase):
+    """Has a server in a folder that the tests of a class share."""
+    root = programs = libraries = None
+    is_slow = False
 
-
-def install(root):
-    """Install ringpipe below `root`, and a copy of PostgreSQL with the extension. PostgreSQL finds
-    its files relative to its program, so the copy needs nothing else. Return both folders."""
-    run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"],
-        env=dict(os.environ, DESTDIR=root))
-    package = run(["find", root, "-name", "ringpipe.pc"]).strip()
-    done = subprocess.run([os.path.join(HERE, "build"), root], check=False, text=True,
-                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE,
-                          env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(package),
-                                   PKG_CONFIG_SYSROOT_DIR=root))
-    assert done.returncode == 0, done.stderr
-    for folder in (SYSTEM, "/usr/share/postgresql/15"):
-        shutil.copytree(folder, root + folder, dirs_exist_ok=True)
-    return root + SYSTEM + "/bin", os.path.dirname(os.path.dirname(package))
-
-
-class Server:
-    """A cluster of its own, whose processes run as an ordinary user."""
-
-    def __init__(self, programs, libraries, folder):
-        self.programs, self.folder, self.data = programs, folder, folder + "/data"
-        self.log = folder + "/log"
-        self.environment = dict(os.environ, TMPDIR=folder, LD_LIBRARY_PATH=libraries,
-                                PGHOST=folder, PGUSER="admin", PGDATABASE="postgres")
-        self.as_user = []
-        if os.getuid() == 0:
-            user = pwd.getpwnam("nobody")
-            os.chown(folder, user.pw_uid, user.pw_gid)
-            self.as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
-                            "--clear-groups"]
-        self.call("initdb", "-D", self.data, "-A", "trust", "-U", "admin", "--no-sync",
-                  "--no-instructions")
-
-    def call(self, program, *arguments):
-        return run([*self.as_user, f"{self.programs}/{program}", *arguments],
-                   env=self.environment, cwd=self.folder, stderr=subprocess.STDOUT)
-
-    def start(self, preload="ringpipe", **settings):
-        text = SETTINGS.format(folder=self.folder, preload=preload)
-        text += "".join(f"{name} = '{value}'\n" for name, value in settings.items())
-        with open(self.data + "/postgresql.auto.conf", "w", encoding="ascii") as file:
-            file.write(text.replace("ringpipe_", "ringpipe."))
-        # A pipe to the postmaster would not end.
-        subprocess.run([*self.as_user, self.programs + "/pg_ctl", "-D", self.data, "-w", "-l",
-                        self.log, "start"], check=True, env=self.environment, cwd=self.folder,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE)
-
-    def stop(self, mode="fast"):
-        if os.path.exists(self.data + "/postmaster.pid"):
-            self.call("pg_ctl", "-D", self.data, "-w", "-m", mode, "stop")
-
-    def sql(self, *statements, user="admin", check=True):
-        """Execute statements in one backend. Return the rows of the last one as lists of text, or
-        with check=False, the error."""
-        command = [self.programs + "/psql", "-qXAt", "-U", user, "-v", "ON_ERROR_STOP=1"]
-        for statement in statements:
-            command += ["-c", statement]
-        done = subprocess.run(command, env=self.environment, check=False, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=PATIENCE)
-        if not check:
-            return done.stderr
-        assert done.returncode == 0, done.stderr
-        return [line.split("|") for line in done.stdout.splitlines()]
-
-    def bench(self, *arguments):
-        return run([self.programs + "/pgbench", *arguments], env=self.environment,
-                   stderr=subprocess.STDOUT)
-
-    def pids(self):
-        """The processes of the server by their titles."""
-        with open(self.data + "/postmaster.pid", encoding="ascii") as file:
-            master = file.readline().strip()
-        found = {"postmaster": int(master)}
-        done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", master], check=False,
-                              stdout=subprocess.PIPE, text=True)
-        for line in done.stdout.splitlines():
-            pid, _, title = line.strip().partition(" ")
-            found[title.strip().removeprefix("postgres: ").strip()] = int(pid)
-        return found
-
-
-class PostgresqlTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.root = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.root)
-        os.chmod(cls.root, 0o755)
-        cls.programs, cls.libraries = install(cls.root + "/root")
+        if not WithServer.root:
+            WithServer.root = tempfile.mkdtemp()
+            unittest.addModuleCleanup(shutil.rmtree, cls.root)
+            os.chmod(cls.root, 0o755)
+            WithServer.programs, WithServer.libraries = install(BUILD, cls.root + "/root")
         cls.server = Server(cls.programs, cls.libraries, tempfile.mkdtemp(dir=cls.root))
-        cls.server.start()
-        cls.server.sql("CREATE EXTENSION ringpipe")
         cls.addClassCleanup(cls.server.stop)
+
+
+class WithExtension(WithServer):
+    """Has a running server with the extension."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server.start("pg_stat_statements,ringpipe")
+        cls.server.sql("CREATE EXTENSION ringpipe", "CREATE EXTENSION pg_stat_statements",
+                       "CREATE ROLE reader IN ROLE pg_monitor LOGIN",
+                       "CREATE ROLE stranger LOGIN", "CREATE TABLE numbers AS SELECT n, n % 7 AS "
+                       "rest FROM generate_series(1, 5000) AS n", "ANALYZE numbers")
 
     def setUp(self):
         self.traces = tempfile.mkdtemp(dir=self.server.folder)
@@ -153,15 +73,16 @@ class PostgresqlTest(unittest.TestCase):
             return rows if rows[0][0] == "0" else None
         self.assertEqual(drive.wait_for(has_ended, "the end of the sessions"), [["0", "0", "0"]])
 
+    def read(self, path):
+        lines = run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-", path])
+        events = [json.loads(line) for line in lines.splitlines()]
+        self.assertFalse([event for event in events if "Lost" in event["event"]])
+        return events
+
     def events(self):
         """Return the events of all traces, by the process that wrote them."""
-        events = {}
-        for path in glob.glob(self.traces + "/*.nettrace"):
-            lines = run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-", path])
-            pid = int(re.search(r"-(\d+)\.nettrace$", path).group(1))
-            events[pid] = [json.loads(line) for line in lines.splitlines()]
-            self.assertFalse([e for e in events[pid] if "Lost" in e["event"]])
-        return events
+        return {int(re.search(r"-(\d+)\.nettrace$", path).group(1)): self.read(path)
+                for path in glob.glob(self.traces + "/*.nettrace")}
 
     def record(self, *statements, providers=ALL, **options):
         """Return the events of one backend that executes the statements."""
@@ -191,6 +112,26 @@ class PostgresqlTest(unittest.TestCase):
         for found in re.finditer(r"@\[(\w+), (\d+)\]: (\d+)", "".join(tracer.lines)):
             counts[found.group(1), int(found.group(2))] = int(found.group(3))
 
+    @contextlib.contextmanager
+    def collect(self, title, providers):
+        """Record a process of the server by its title. Yield a list that gets the events."""
+        trace = self.traces + "/collected"
+        pid, events = self.server.pids()[title], []
+        command = [RINGPIPE, "collect", "-f", "-o", trace, "--providers", providers, "-p",
+                   str(pid)]
+        with drive.running(command, stderr=subprocess.DEVNULL,
+                           env=self.server.environment) as recorder:
+            def is_enabled():
+                rows = json.loads(run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
+                                      env=self.server.environment))
+                return any(row["kind"] == "session" for row in rows)
+            drive.wait_for(is_enabled, "a session", [recorder])
+            yield events
+            self.assertEqual(drive.interrupt(recorder), 0)
+        events += self.read(trace)
+
+
+class PostgresqlTest(WithExtension):
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("bpftrace"), "bpftrace requires root")
     def test_counts_equal_those_of_the_probes_of_postgresql(self):
         self.server.bench("-i", "-q", "postgres")
@@ -238,13 +179,382 @@ class PostgresqlTest(unittest.TestCase):
         self.assertEqual(change("aborts"), total("transaction__abort"))
         self.assertGreaterEqual(change("aborts"), 2)
 
+    def test_statements_agree_with_pg_stat_statements(self):
+        columns = ("calls", "rows", "shared_blks_hit", "shared_blks_read", "shared_blks_dirtied",
+                   "temp_blks_written", "wal_records", "wal_bytes")
+        self.server.sql("SELECT pg_stat_statements_reset()")
+        events = self.record(
+            "INSERT INTO numbers SELECT n, 0 FROM generate_series(1, 3000) AS n",
+            "SELECT count(*) FROM numbers", "SELECT count(*) FROM numbers",
+            "SET work_mem = 64", "SELECT n FROM numbers ORDER BY rest, n LIMIT 10 OFFSET 7000",
+            "UPDATE numbers SET rest = 1 WHERE n < 100", "DELETE FROM numbers WHERE rest = 0")
+        counted = {row[0]: row[1:] for row in self.server.sql(
+            f"SELECT queryid, {', '.join(columns)} FROM pg_stat_statements WHERE query ~ "
+            "'(FROM|INTO|UPDATE) numbers'")}
+        self.assertEqual(len(counted), 5)
+        for query, expected in counted.items():
+            stops = [stop for stop in self.of_name(events, "queryStop")
+                     if stop["query_id"] == int(query) % (1 << 64)]
+            sums = [len(stops)] + [sum(stop[name] for stop in stops) for name in (
+                "rows", "shared_blocks_hit", "shared_blocks_read", "shared_blocks_dirtied",
+                "temporary_blocks_written", "wal_records", "wal_bytes")]
+            self.assertEqual(dict(zip(columns, map(str, sums))), dict(zip(columns, expected)))
+
+    def test_the_trace_of_the_caller_comes_from_a_comment_or_the_setting(self):
+        events = self.record(
+            f"SELECT 'comment' /*action='x',traceparent='{CALLER}'*/",
+            "SELECT 'none'", f"SET ringpipe.traceparent = '{CALLER}'", "SELECT 'setting'",
+            f"SELECT 'other' /*traceparent='{CALLER.replace('0af', '1af')}'*/",
+            "DO $$ BEGIN PERFORM count(*) FROM numbers; END $$",
+            "SELECT 'damaged' /*traceparent='00-123'*/", "RESET ringpipe.traceparent",
+            "SELECT 'end'", options="-c ringpipe.sql_text=on")
+        starts = [event for event in events if event["event"] == "queryStart"]
+        ids = {start["fields"]["text"].partition(" /")[0]: start["activity"].replace("-", "")
+               for start in starts if start["fields"]["depth"] == 0}
+        self.assertEqual(ids["SELECT 'comment'"], TRACE_ID)
+        self.assertEqual(ids["SELECT 'setting'"], TRACE_ID)
+        self.assertEqual(ids["SELECT 'other'"], TRACE_ID.replace("0af", "1af"))
+        self.assertEqual(ids["SELECT 'damaged'"], TRACE_ID)
+        for text in ("SELECT 'none'", "SELECT 'end'"):
+            self.assertNotIn(TRACE_ID[1:], ids[text])
+        [outer] = [start for start in starts if start["fields"]["command"] == "DO"]
+        [inner] = [start for start in starts if start["fields"]["depth"] == 1]
+        self.assertEqual(outer["activity"].replace("-", ""), TRACE_ID)
+        self.assertEqual(inner["related_activity"], outer["activity"])
+        refused = self.server.sql("SET ringpipe.traceparent = '00-123'", check=False)
+        self.assertIn("invalid value", refused)
+
+    def test_text_is_secret_unless_a_superuser_asks_for_it(self):
+        work = ("SELECT 'my-secret'", "DO $$ BEGIN RAISE WARNING 'my-secret'; END $$",
+                "DO $$ BEGIN PERFORM 'my-secret'::int; EXCEPTION WHEN OTHERS THEN END $$")
+        self.assertNotIn("my-secret", json.dumps(self.record(*work)))
+        for path in glob.glob(self.traces + "/*"):
+            with open(path, "rb") as file:
+                self.assertNotIn(b"my-secret", file.read())
+        shown = self.record(*work, options="-c ringpipe.sql_text=on")
+        self.assertIn("SELECT 'my-secret'", [start["text"]
+                                             for start in self.of_name(shown, "queryStart")])
+        self.assertIn("my-secret", [line["text"] for line in self.of_name(shown, "warning")])
+        self.assertIn("permission denied", self.server.sql("SET ringpipe.sql_text = on",
+                                                           user="stranger", check=False))
+
+    def test_an_error_ends_the_spans_of_its_statements(self):
+        events = self.record(
+            "DO $$ BEGIN PERFORM 1 / (n - 20) FROM numbers; EXCEPTION WHEN OTHERS THEN "
+            "PERFORM count(*) FROM numbers; END $$",
+            "BEGIN", "DECLARE c CURSOR FOR SELECT n FROM numbers", "FETCH 5 FROM c",
+            "SAVEPOINT s", "DO $$ BEGIN CREATE TABLE numbers(); EXCEPTION WHEN OTHERS THEN END $$",
+            "ROLLBACK TO s", "FETCH 5 FROM c", "ROLLBACK")
+        spans = collections.defaultdict(list)
+        for event in events:
+            if event["event"] in ("queryStart", "queryStop"):
+                spans[event["activity"]].append(event)
+        # The last statement ends the session's last span, or not, with its backend.
+        for start, *stops in list(spans.values())[:-1]:
+            self.assertEqual([stop["event"] for stop in stops], ["queryStop"], start)
+        failed = [spans[stop["activity"]][0]["fields"]["command"] for pair in spans.values()
+                  for stop in pair if stop["fields"].get("error")]
+        # ROLLBACK closes the cursor without its end.
+        self.assertEqual(failed, ["SELECT", "SELECT", "CREATE TABLE"])
+        depths = [start["depth"] for start in self.of_name(events, "queryStart")]
+        self.assertEqual(depths.count(0), len(depths) - 4)
+        [cursor] = [pair for pair in spans.values() if len(pair) > 1 and
+                    pair[0]["fields"]["command"] == "SELECT" and pair[1]["fields"]["rows"] == 10]
+        self.assertEqual(cursor[0]["fields"]["depth"], 1)
+
+    def test_nodes_have_the_rows_that_explain_shows(self):
+        query = "SELECT rest, count(*) FROM numbers WHERE n <= 500 GROUP BY rest"
+        events = self.record(query, query.replace("500", "400"), "SELECT n FROM numbers LIMIT 3")
+        ids = [stop["plan_id"] for stop in self.of_name(events, "queryStop")]
+        self.assertEqual(ids[0], ids[1])
+        self.assertNotEqual(ids[0], ids[2])
+        nodes = self.of_name(events, "node")
+        first = [(node["kind"], node["relation"], node["rows"]) for node in nodes[:2]]
+        self.assertEqual(first, [("Agg", "", 7), ("SeqScan", "numbers", 500)])
+        self.assertEqual([node["parent"] for node in nodes[:2]], [-1, 0])
+        self.assertEqual(nodes[1]["filtered_rows"],
+                         int(self.server.sql("SELECT count(*) FROM numbers")[0][0]) - 500)
+        # Without the provider, the executor does not measure.
+        self.assertEqual(self.of_name(self.record("SELECT 1", providers="postgresql"), "node"), [])
+
+    def test_only_permitted_users_start_and_read(self):
+        start = f"SELECT ringpipe_start('postgresql', '{self.traces}')"
+        for statement in (start, "SELECT ringpipe_stop(1)", "SELECT * FROM ringpipe_sessions()",
+                          "SELECT * FROM ringpipe_counters()"):
+            self.assertIn("permission denied for function",
+                          self.server.sql(statement, user="stranger", check=False))
+        self.assertEqual(self.server.sql("SELECT count(*) > 0 FROM ringpipe_counters()",
+                                         user="reader"), [["t"]])
+        self.assertIn("permission denied", self.server.sql(start, user="reader", check=False))
+        self.server.sql("GRANT EXECUTE ON FUNCTION ringpipe_start TO stranger")
+        self.assertIn("pg_write_server_files",
+                      self.server.sql(start, user="stranger", check=False))
+
+    def test_wrong_arguments_of_a_session_are_refused(self):
+        for arguments, text in (
+                ("'a:xyz', '/tmp'", "from \"xyz\" on"), ("'', '/tmp'", "invalid list of"),
+                ("'a', 'here'", "not the absolute path"), ("'a', '/missing'", "not the absolute"),
+                ("'a', '/etc'", "cannot start a session"), ("'a', '/tmp', 0", "1 to 1024 MB"),
+                ("'a', '/tmp', -5", "1 to 1024 MB"),
+                ("'a' || repeat(',a', 999), '/tmp'", "too long")):
+            error = self.server.sql(f"SELECT ringpipe_start({arguments})", check=False)
+            self.assertIn(text, error, arguments)
+        self.assertEqual(self.server.sql("SELECT count(*) FROM ringpipe_sessions() WHERE running"),
+                         [["0"]])
+        self.assertEqual(self.server.sql("SELECT ringpipe_stop(-1)"), [["f"]])
+        started = [self.begin() for _ in range(8)]
+        self.assertIn("8 sessions", self.server.sql(
+            f"SELECT ringpipe_start('a', '{self.traces}')", check=False))
+        for number in started:
+            self.server.sql(f"SELECT ringpipe_stop({number})")
+
+    def test_lines_of_the_log_are_events_with_their_level_and_statement(self):
+        events = self.record("DO $$ BEGIN RAISE LOG 'x'; RAISE WARNING 'y %', 1; END $$",
+                             options="-c ringpipe.sql_text=on")
+        lines = [(event["event"], event["fields"]["text"]) for event in events
+                 if event["provider"] == "postgresql-log"]
+        self.assertEqual(lines, [("notice", "x"), ("warning", "y 1")])
+        [warning] = self.of_name(events, "warning")
+        self.assertEqual(warning["sqlstate"], "01000")
+        [block] = [start for start in self.of_name(events, "queryStart")
+                   if start["command"] == "DO"]
+        self.assertEqual(warning["query_id"], block["query_id"])
+
+    def test_each_process_of_the_server_can_be_traced(self):
+        done = run([RINGPIPE, "ps", "--format", "json"], env=self.server.environment)
+        seen = {row["process_id"] for row in json.loads(done)}
+        self.assertLessEqual(set(self.server.pids().values()), seen)
+        self.assertIn("ringpipe sampler", self.server.pids())
+
+    def test_checkpoints_are_spans_of_the_checkpointer(self):
+        def count():
+            return int(self.server.sql("SELECT checkpoints_req FROM pg_stat_bgwriter")[0][0])
+        before = count()
+        with self.collect("checkpointer", "postgresql,postgresql-log") as events:
+            self.server.sql("UPDATE numbers SET n = n", "CHECKPOINT")
+            self.server.sql("CHECKPOINT")
+            drive.wait_for(lambda: count() == before + 2, "the statistics")
+        stops = self.of_name(events, "checkpointStop")
+        self.assertEqual(len(self.of_name(events, "checkpointStart")), 2)
+        self.assertEqual(len(stops), 2)
+        with open(self.server.log, encoding="utf-8") as log:
+            written = re.findall(r"wrote (\d+) buffers", log.read())[-2:]
+        self.assertEqual([str(stop["buffers_written"]) for stop in stops], written)
+
+    def test_waits_for_locks_are_sampled_with_the_owner(self):
+        psql = [self.programs + "/psql", "-qXAt"]
+        owner = subprocess.Popen(psql, env=self.server.environment, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(owner.communicate)
+        print("BEGIN; LOCK numbers; SELECT pg_backend_pid();", file=owner.stdin, flush=True)
+        owner_pid = int(owner.stdout.readline())
+        with self.collect("ringpipe sampler", "postgresql-samples") as events:
+            with drive.running([*psql, "-c", "SELECT count(*) FROM numbers"],
+                               env=self.server.environment, stdout=subprocess.DEVNULL) as waiter:
+                def waits():
+                    rows = self.server.sql("SELECT pid FROM pg_locks WHERE NOT granted")
+                    return rows[0][0] if rows else None
+
+                def samples():
+                    return int(dict(self.server.sql("SELECT * FROM ringpipe_counters()"))[
+                        "samples"])
+                waiter_pid = int(drive.wait_for(waits, "a wait", [waiter]))
+                before = samples()
+                drive.wait_for(lambda: samples() > before + 1, "samples", [waiter])
+                print("COMMIT;", file=owner.stdin, flush=True)
+                self.assertEqual(waiter.wait(PATIENCE), 0)
+        waits = self.of_name(events, "lock_wait")
+        self.assertEqual({(wait["pid"], wait["owner_pid"], wait["owner_mode"], wait["mode"])
+                          for wait in waits},
+                         {(waiter_pid, owner_pid, "AccessExclusiveLock", "AccessShareLock")})
+        [[relation]] = self.server.sql("SELECT 'numbers'::regclass::oid")
+        self.assertEqual({str(wait["relation"]) for wait in waits}, {relation})
+        self.assertIn(("Lock", "relation"), {(wait["wait_type"], wait["wait_event"])
+                                             for wait in self.of_name(events, "wait")})
+        self.assertTrue(self.of_name(events, "writes"))
+
+
+class OtherServersTest(WithServer):
+    """Servers that start without the library, or with another one."""
+
+    def setUp(self):
+        self.addCleanup(self.server.stop)
+
+    def start_with(self, libraries):
+        self.server.environment["LD_LIBRARY_PATH"] = libraries
+        self.server.start()
+        self.assertEqual(self.server.sql("SELECT 1"), [["1"]])
+        with open(self.server.log, encoding="utf-8") as log:
+            return log.read(), self.server.sql("CREATE EXTENSION ringpipe", check=False)
+
+    def test_a_server_without_the_library_starts_and_reports_it(self):
+        log, error = self.start_with("")
+        for text in (log, error):
+            self.assertIn("libringpipe.so.1: cannot open shared object file", text)
+        self.assertIn("HINT:  Install the version of libringpipe", log)
+
+    def test_a_server_with_another_version_of_the_library_starts_and_reports_it(self):
+        other = tempfile.mkdtemp(dir=self.root)
+        os.chmod(other, 0o755)
+        run(["cc", "-shared", "-x", "c", "/dev/null", "-Wl,-soname,libringpipe.so.1", "-o",
+             other + "/libringpipe.so.1"])
+        log, error = self.start_with(other)
+        for text in (log, error):
+            self.assertIn("RINGPIPE_1", text)
+        self.assertIn("WARNING:  ringpipe is not loaded", log)
+
+    def test_functions_refuse_without_shared_preload_libraries(self):
+        self.server.environment["LD_LIBRARY_PATH"] = self.libraries
+        self.server.start("")
+        self.server.sql("CREATE EXTENSION ringpipe")
+        for function in ("start('a', '/tmp')", "stop(1)", "sessions()", "counters()"):
+            self.assertIn("must be in shared_preload_libraries", self.server.sql(
+                f"SELECT ringpipe_{function}", check=False))
+
+
+class LongTest(WithExtension):
+    is_slow = True
+    # The first statement waits until the test has attached all tools.
+    GATED = "SELECT pg_advisory_xact_lock_shared(1);\n"
+
+    def gate(self):
+        """Hold the lock on which the load waits. Return a function that opens the gate."""
+        owner = subprocess.Popen([self.programs + "/psql", "-qXAt"], text=True,
+                                 env=self.server.environment, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        self.addCleanup(owner.communicate)
+        print("SELECT pg_advisory_lock(1);", file=owner.stdin, flush=True)
+        owner.stdout.readline()
+        return lambda: print("SELECT pg_advisory_unlock(1);", file=owner.stdin, flush=True)
+
+    def load(self, transactions):
+        """Start pgbench behind the gate. Return its process and the backends that wait."""
+        script = self.server.folder + "/load.sql"
+        with open(script, "w", encoding="ascii") as file:
+            file.write(self.GATED + "UPDATE numbers SET rest = rest + 1 WHERE n = 1;\n"
+                       "SELECT count(*) FROM numbers WHERE n < 50;\n")
+        bench = subprocess.Popen(
+            [self.programs + "/pgbench", "-n", "-f", script, "-c", "3", "-t", str(transactions)],
+            env=self.server.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(bench.wait)
+        self.addCleanup(bench.kill)
+
+        def waiting():
+            rows = self.server.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory'"
+                                   " AND backend_type = 'client backend'")
+            return [int(row[0]) for row in rows] if len(rows) == 3 else None
+        return bench, drive.wait_for(waiting, "the backends", [bench])
+
+    def has_session(self, pid, count=1):
+        rows = json.loads(run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
+                              env=self.server.environment))
+        return len({row["session"] for row in rows if row["kind"] == "session" and
+                    row["provider"] == "postgresql"}) >= count
+
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("bpftrace"), "bpftrace requires root")
+    def test_all_tools_at_the_same_time_count_the_same(self):
+        number = self.begin("postgresql")
+        open_gate = self.gate()
+        with self.probes() as probes:
+            bench, pids = self.load(300)
+            trace = self.traces + "/record"
+            record = [RINGPIPE, "record", "-f", "-o", trace, "--providers", "postgresql", "-p",
+                      str(self.server.pids()["postmaster"])]
+            with contextlib.ExitStack() as stack:
+                tools = [stack.enter_context(drive.running(
+                    record, stderr=subprocess.DEVNULL, env=self.server.environment))]
+                for pid in pids:
+                    tools.append(stack.enter_context(drive.running(
+                        [RINGPIPE, "collect", "-f", "-o", f"{self.traces}/collect-{pid}",
+                         "--providers", "postgresql", "-p", str(pid)],
+                        stderr=subprocess.DEVNULL, env=self.server.environment)))
+                for pid in pids:
+                    drive.wait_for(lambda pid=pid: self.has_session(pid, 3), "sessions", tools)
+                open_gate()
+                self.assertEqual(bench.wait(PATIENCE), 0)
+                for tool in tools:
+                    self.assertEqual(drive.interrupt(tool), 0)
+        self.end(number)
+        own = self.events()
+        recorded = collections.Counter(
+            event["process_id"] for event in self.read(trace) if event["event"] == "queryStop")
+        for pid in pids:
+            stops = len(self.of_name(own[pid], "queryStop"))
+            self.assertEqual(stops, 3 * 300, pid)
+            # One statement of three writes, and has the probe twice.
+            self.assertEqual(probes["query__execute__start", pid], stops + 300)
+            # The tools came while the first statement waited.
+            self.assertEqual(recorded[pid], stops - 1)
+            collected = self.of_name(self.read(f"{self.traces}/collect-{pid}"), "queryStop")
+            self.assertEqual(len(collected), stops - 1)
+
+    def test_a_backend_that_is_killed_restarts_the_server_and_tracing_goes_on(self):
+        self.begin()
+        self.gate()
+        bench, pids = self.load(1)
+        before = self.server.pids()
+        os.kill(pids[0], signal.SIGKILL)
+        self.assertNotEqual(bench.wait(PATIENCE), 0)
+
+        def is_back():
+            now = self.server.pids()
+            return now if self.server.sql("SELECT 1", check=False) == "" and \
+                now.get("ringpipe sampler", 0) not in (0, before["ringpipe sampler"]) else None
+        now = drive.wait_for(is_back, "the server")
+        self.assertEqual(now["postmaster"], before["postmaster"])
+        # The shared memory is new: no session runs, and the counters begin again.
+        self.assertEqual(self.server.sql("SELECT * FROM ringpipe_sessions()"), [])
+        for path in glob.glob(self.traces + "/*"):
+            os.unlink(path)
+        events = self.record("SELECT count(*) FROM numbers")
+        self.assertEqual(len(self.of_name(events, "queryStop")), 1)
+        self.test_each_process_has_a_socket()
+
+    def test_each_process_has_a_socket(self):
+        def has_all():
+            done = run([RINGPIPE, "ps", "--format", "json"], env=self.server.environment)
+            return {self.server.pids()[name] for name in ("postmaster", "checkpointer",
+                                                          "ringpipe sampler")} <= {
+                row["process_id"] for row in json.loads(done)}
+        drive.wait_for(has_all, "the sockets")
+
+    def test_reloads_under_load_lose_no_statement(self):
+        number, open_gate = self.begin("postgresql"), self.gate()
+        bench, pids = self.load(400)
+        open_gate()
+        reloads = 0
+        while bench.poll() is None or reloads < 50:
+            self.server.call("pg_ctl", "-D", self.server.data, "reload")
+            reloads += 1
+        self.assertEqual(bench.wait(PATIENCE), 0)
+        self.end(number)
+        events = self.events()
+        for pid in pids:
+            self.assertEqual(len(self.of_name(events[pid], "queryStop")), 3 * 400)
+
+    @unittest.skipUnless(os.getuid() == 0, "mounting requires root")
+    def test_a_full_disk_ends_the_session_and_not_the_server(self):
+        run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "none", self.traces])
+        self.addCleanup(run, ["umount", "-l", self.traces])
+        number = self.begin()
+        # The other statements of this backend are complete, although their events are lost.
+        rows = self.server.sql(*["SELECT count(*) FROM numbers"] * 600, f"SELECT failed FROM "
+                               f"ringpipe_sessions() WHERE id = {number}")
+        self.assertEqual(len(rows), 601)
+        self.server.sql(f"SELECT ringpipe_stop({number})")
+        failed = drive.wait_for(lambda: self.server.sql(
+            f"SELECT failed FROM ringpipe_sessions() WHERE id = {number} AND failed > 0"),
+            "the failure")
+        self.assertEqual(self.server.sql("SELECT 1"), [["1"]], failed)
+
 
 if __name__ == "__main__":
-    for program in ("cc", "make", "pkg-config", SYSTEM + "/bin/pgbench"):
-        if not shutil.which(program):
-            print(f"SKIP: no {program}")
-            sys.exit(77)
-    if not os.path.exists("/usr/include/postgresql/15/server/postgres.h"):
-        print("SKIP: no postgresql-server-dev-15")
+    reason = why_not()
+    if reason:
+        print("SKIP:", reason)
         sys.exit(77)
+    which = sys.argv.pop(1)
+    for name, case in list(globals().items()):
+        if isinstance(case, type) and name.endswith("Test") and case.is_slow != (which == "slow"):
+            del globals()[name]
     unittest.main()

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statements and their plans as spans. An error leaves PostgreSQL's functions by longjmp(3), so
- * each span has two ends: the usual one, and one that the error runs. A statement in the executor
- * ends with the memory of its execution, which an error frees. All arguments of an event are
- * computed before the call that writes the event, so no error can leave that call.
+ * Statements and their plans as spans. An error leaves PostgreSQL's functions by longjmp(3), so an
+ * error has to end the spans, too. PostgreSQL then frees the memory of an execution, and this ends
+ * the span of a statement in the executor. The arguments of an event are computed before the call
+ * that writes the event, so no error can leave that call.
  */
 #include "hooks.h"
 
@@ -44,6 +44,7 @@ static unsigned int depth;		/* calls of traced statements in progress */
 static char database_name[NAMEDATALEN], user_name[NAMEDATALEN];
 static Oid user_id;
 
+/* The hooks of other extensions, or PostgreSQL's own functions. */
 static planner_hook_type previous_planner;
 static ExecutorStart_hook_type previous_start;
 static ExecutorRun_hook_type previous_run;
@@ -109,9 +110,8 @@ static void begin(struct statement *statement, const char *command, const char *
 		return;
 	find_names();
 	begin_span(&statement->span, text, &outer);
-	postgresql_query_start(statement->query_id, statement->plan_id, depth, command,
-			       database_name, user_name, IsParallelWorker(),
-			       ringpipe_sql_text ? text : "***");
+	postgresql_query_start(statement->query_id, depth, command, database_name, user_name,
+			       IsParallelWorker(), ringpipe_sql_text ? text : "***");
 	rp_activity_end(&outer);
 }
 
@@ -125,7 +125,7 @@ static void end(struct statement *statement, bool error)
 	if (statement->span.begun_ns == 0)
 		return;
 	duration_ns = rp_span_end(&statement->span, &outer);
-	postgresql_query_stop(statement->query_id, statement->rows, error,
+	postgresql_query_stop(statement->query_id, statement->plan_id, statement->rows, error,
 			      (uint64_t)buffers->shared_blks_hit,
 			      (uint64_t)buffers->shared_blks_read,
 			      (uint64_t)buffers->shared_blks_dirtied,
@@ -155,6 +155,22 @@ static void leave(struct statement *statement, const struct call *call)
 	WalUsageAccumDiff(&statement->wal, &pgWalUsage, &call->wal);
 	rp_activity_set(&call->outer);
 }
+
+/* Runs a call of the executor for a statement, also if an error leaves it. */
+#define DURING(statement, what) \
+	do { \
+		struct call during_; \
+		enter(statement, &during_); \
+		PG_TRY(); \
+		{ \
+			what; \
+		} \
+		PG_FINALLY(); \
+		{ \
+			leave(statement, &during_); \
+		} \
+		PG_END_TRY(); \
+	} while (0)
 
 static struct statement *find(const QueryDesc *query)
 {
@@ -186,20 +202,11 @@ static void on_free(void *data)
 	forget(statement);
 }
 
-static void start_executor(QueryDesc *query, int flags)
-{
-	if (previous_start)
-		previous_start(query, flags);
-	else
-		standard_ExecutorStart(query, flags);
-}
-
 static void start_traced(QueryDesc *query, int flags)
 {
 	struct statement first = {
 		.query = query,
 		.query_id = query->plannedstmt->queryId,
-		.plan_id = ringpipe_plan_id(query->plannedstmt),
 	}, *statement;
 	struct call call;
 
@@ -210,7 +217,7 @@ static void start_traced(QueryDesc *query, int flags)
 	enter(&first, &call);
 	PG_TRY();
 	{
-		start_executor(query, flags);
+		previous_start(query, flags);
 		statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement));
 	}
 	PG_CATCH();
@@ -222,6 +229,7 @@ static void start_traced(QueryDesc *query, int flags)
 	PG_END_TRY();
 	leave(&first, &call);
 	*statement = first;
+	statement->plan_id = ringpipe_plan_id(query->planstate);
 	/* As in EXPLAIN, the start does not count. */
 	memset(&statement->buffers, 0, sizeof(statement->buffers));
 	memset(&statement->wal, 0, sizeof(statement->wal));
@@ -235,7 +243,7 @@ static void start_traced(QueryDesc *query, int flags)
 static void on_start(QueryDesc *query, int flags)
 {
 	if (flags & EXEC_FLAG_EXPLAIN_ONLY) {
-		start_executor(query, flags);
+		previous_start(query, flags);
 		return;
 	}
 	ringpipe_sessions_poll();
@@ -243,99 +251,42 @@ static void on_start(QueryDesc *query, int flags)
 	if (is_traced())
 		start_traced(query, flags);
 	else
-		start_executor(query, flags);
-}
-
-static void run_executor(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
-{
-	if (previous_run)
-		previous_run(query, direction, count, once);
-	else
-		standard_ExecutorRun(query, direction, count, once);
+		previous_start(query, flags);
 }
 
 static void on_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 {
 	struct statement *statement = find(query);
-	struct call call;
 
 	if (!statement) {
-		run_executor(query, direction, count, once);
+		previous_run(query, direction, count, once);
 		return;
 	}
-	enter(statement, &call);
-	PG_TRY();
-	{
-		run_executor(query, direction, count, once);
-	}
-	PG_FINALLY();
-	{
-		leave(statement, &call);
-	}
-	PG_END_TRY();
+	DURING(statement, previous_run(query, direction, count, once));
 	statement->rows += query->estate->es_processed;
-}
-
-static void finish_executor(QueryDesc *query)
-{
-	if (previous_finish)
-		previous_finish(query);
-	else
-		standard_ExecutorFinish(query);
 }
 
 static void on_finish(QueryDesc *query)
 {
 	struct statement *statement = find(query);
-	struct call call;
 
-	if (!statement) {
-		finish_executor(query);
-		return;
-	}
-	enter(statement, &call);
-	PG_TRY();
-	{
-		finish_executor(query);
-	}
-	PG_FINALLY();
-	{
-		leave(statement, &call);
-	}
-	PG_END_TRY();
+	if (statement)
+		DURING(statement, previous_finish(query));
+	else
+		previous_finish(query);
 }
 
 static void on_end(QueryDesc *query)
 {
 	struct statement *statement = find(query);
-	struct call call;
 
 	if (statement) {
-		if (postgresql_nodes_node_enabled() && query->planstate->instrument) {
-			enter(statement, &call);
-			ringpipe_nodes_write(query, statement->plan_id);
-			leave(statement, &call);
-		}
+		if (postgresql_nodes_node_enabled() && query->planstate->instrument)
+			DURING(statement, ringpipe_nodes_write(query, statement->plan_id));
 		end(statement, false);
 		forget(statement);
 	}
-	if (previous_end)
-		previous_end(query);
-	else
-		standard_ExecutorEnd(query);
-}
-
-static void run_utility(PlannedStmt *planned, const char *text, bool read_only,
-			ProcessUtilityContext context, ParamListInfo parameters,
-			QueryEnvironment *environment, DestReceiver *receiver,
-			QueryCompletion *completion)
-{
-	if (previous_utility)
-		previous_utility(planned, text, read_only, context, parameters, environment,
-				 receiver, completion);
-	else
-		standard_ProcessUtility(planned, text, read_only, context, parameters,
-					environment, receiver, completion);
+	previous_end(query);
 }
 
 static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
@@ -349,16 +300,16 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 	ringpipe_sessions_poll();
 	ringpipe_count(RINGPIPE_STATEMENTS);
 	if (!is_traced()) {
-		run_utility(planned, text, read_only, context, parameters, environment, receiver,
-			    completion);
+		previous_utility(planned, text, read_only, context, parameters, environment,
+				 receiver, completion);
 		return;
 	}
 	begin(&statement, GetCommandTagName(CreateCommandTag(planned->utilityStmt)), text);
 	enter(&statement, &call);
 	PG_TRY();
 	{
-		run_utility(planned, text, read_only, context, parameters, environment, receiver,
-			    completion);
+		previous_utility(planned, text, read_only, context, parameters, environment,
+				 receiver, completion);
 	}
 	PG_CATCH();
 	{
@@ -372,23 +323,14 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 	end(&statement, false);
 }
 
-static PlannedStmt *run_planner(Query *parse, const char *text, int options,
-				ParamListInfo parameters)
-{
-	if (previous_planner)
-		return previous_planner(parse, text, options, parameters);
-	return standard_planner(parse, text, options, parameters);
-}
-
 static void end_plan(struct rp_span *span, uint64 query_id, const PlannedStmt *planned)
 {
-	uint64 plan_id = planned ? ringpipe_plan_id(planned) : 0;
 	double cost = planned ? planned->planTree->total_cost : 0;
 	double rows = planned ? planned->planTree->plan_rows : 0;
 	struct rp_activity outer;
 	uint64_t duration_ns = rp_span_end(span, &outer);
 
-	postgresql_plan_stop(query_id, plan_id, cost, rows, !planned, duration_ns);
+	postgresql_plan_stop(query_id, cost, rows, !planned, duration_ns);
 	rp_activity_end(&outer);
 }
 
@@ -403,12 +345,12 @@ static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamLi
 	ringpipe_sessions_poll();
 	ringpipe_count(RINGPIPE_PLANS);
 	if (!postgresql_plan_start_enabled() && !postgresql_plan_stop_enabled())
-		return run_planner(parse, text, options, parameters);
+		return previous_planner(parse, text, options, parameters);
 	begin_span(&span, text, &outer);
 	postgresql_plan_start(query_id);
 	PG_TRY();
 	{
-		planned = run_planner(parse, text, options, parameters);
+		planned = previous_planner(parse, text, options, parameters);
 	}
 	PG_CATCH();
 	{
@@ -424,16 +366,16 @@ static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamLi
 
 void ringpipe_query_init(void)
 {
-	previous_planner = planner_hook;
+	previous_planner = planner_hook ? planner_hook : standard_planner;
 	planner_hook = on_plan;
-	previous_start = ExecutorStart_hook;
+	previous_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = on_start;
-	previous_run = ExecutorRun_hook;
+	previous_run = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
 	ExecutorRun_hook = on_run;
-	previous_finish = ExecutorFinish_hook;
+	previous_finish = ExecutorFinish_hook ? ExecutorFinish_hook : standard_ExecutorFinish;
 	ExecutorFinish_hook = on_finish;
-	previous_end = ExecutorEnd_hook;
+	previous_end = ExecutorEnd_hook ? ExecutorEnd_hook : standard_ExecutorEnd;
 	ExecutorEnd_hook = on_end;
-	previous_utility = ProcessUtility_hook;
+	previous_utility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;
 	ProcessUtility_hook = on_utility;
 }

@@ -17,16 +17,10 @@ CREATE FUNCTION ringpipe_sessions(OUT id integer, OUT providers text, OUT folder
 COMMENT ON FUNCTION ringpipe_sessions IS
 	'list the sessions that ringpipe_start() started since the server started';
 
-CREATE FUNCTION ringpipe_enabled(OUT provider text, OUT session text, OUT keywords bigint,
-	OUT level integer)
-	RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION ringpipe_enabled IS
-	'list the providers of this process and the sessions that enabled them, of all tools';
-
 CREATE FUNCTION ringpipe_counters(OUT name text, OUT value bigint)
 	RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION ringpipe_counters IS 'read the counters of all processes of the server';
 
-REVOKE ALL ON FUNCTION ringpipe_start, ringpipe_stop, ringpipe_sessions, ringpipe_enabled,
-	ringpipe_counters FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION ringpipe_sessions, ringpipe_enabled, ringpipe_counters TO pg_monitor;
+REVOKE ALL ON FUNCTION ringpipe_start, ringpipe_stop, ringpipe_sessions, ringpipe_counters
+	FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ringpipe_sessions, ringpipe_counters TO pg_monitor;

@@ -166,6 +166,7 @@ static bool sample(void)
 		sample_locks();
 	if (postgresql_samples_writes_enabled())
 		sample_writes();
+	ringpipe_count(RINGPIPE_SAMPLES);
 	return true;
 }
 

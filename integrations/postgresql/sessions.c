@@ -18,8 +18,6 @@
 
 #include <ringpipe/ringpipe.h>
 
-#define ENABLED_MAX 256
-
 /* The sessions of this process, in the order of the shared ones. */
 static struct {
 	int id;				/* 0: none */
@@ -138,11 +136,12 @@ static void check_start(const char *providers, const char *folder, int buffer_mb
 
 	if (ret == -ENOMEM)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	if (ret != 0)
+	if (ret == 0)
+		free(parsed);
+	if (ret != 0 || count == 0)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("invalid list of providers, from \"%s\" on",
-				       providers + at)));
-	free(parsed);
+				       ret != 0 ? providers + at : providers)));
 	if (strlen(providers) >= RINGPIPE_PROVIDERS_MAX || strlen(folder) >= MAXPGPATH)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("the list of providers or the folder is too long")));
@@ -257,56 +256,6 @@ Datum ringpipe_sessions(PG_FUNCTION_ARGS)
 		values[5] = Int32GetDatum(wanted.failed);
 		values[6] = Int64GetDatum((int64)wanted.delivered);
 		values[7] = Int64GetDatum((int64)wanted.lost);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-	}
-	return (Datum)0;
-}
-
-/* A row of ringpipe_enabled(). */
-struct enabled_row {
-	char provider[NAMEDATALEN], session[NAMEDATALEN];
-	uint64 keywords;
-	int level;
-};
-
-struct enabled_rows {
-	int count;
-	struct enabled_row rows[ENABLED_MAX];
-};
-
-/* Copies a row: an error of PostgreSQL must not leave the library's function. */
-static int copy_enabled(const struct rp_enabled *enabled, void *data)
-{
-	struct enabled_rows *rows = data;
-	struct enabled_row *row = &rows->rows[rows->count];
-
-	if (enabled->session_id == 0)
-		return 0;
-	strlcpy(row->provider, enabled->provider, sizeof(row->provider));
-	strlcpy(row->session, enabled->session_name, sizeof(row->session));
-	row->keywords = enabled->keywords;
-	row->level = enabled->level;
-	return ++rows->count == ENABLED_MAX;
-}
-
-PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_enabled);
-Datum ringpipe_enabled(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *result = (ReturnSetInfo *)fcinfo->resultinfo;
-	struct enabled_rows *rows = palloc0(sizeof(*rows));
-	bool nulls[4] = { false };
-	Datum values[4];
-
-	InitMaterializedSRF(fcinfo, 0);
-	if (rp_enabled_list(copy_enabled, rows) < 0)
-		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	for (int i = 0; i < rows->count; i++) {
-		const struct enabled_row *row = &rows->rows[i];
-
-		values[0] = CStringGetTextDatum(row->provider);
-		values[1] = CStringGetTextDatum(row->session);
-		values[2] = Int64GetDatum((int64)row->keywords);
-		values[3] = Int32GetDatum(row->level);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum)0;
