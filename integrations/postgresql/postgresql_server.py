@@ -71,11 +71,12 @@ class Server:
         return run([*self.as_user, f"{self.programs}/{program}", *arguments],
                    env=self.environment, cwd=self.folder, stderr=subprocess.STDOUT)
 
-    def start(self, preload="ringpipe", **settings):
-        text = SETTINGS.format(folder=self.folder, preload=preload)
-        text += "".join(f"{name} = '{value}'\n" for name, value in settings.items())
+    def configure(self, preload):
         with open(self.data + "/postgresql.auto.conf", "w", encoding="ascii") as file:
-            file.write(text.replace("ringpipe_", "ringpipe."))
+            file.write(SETTINGS.format(folder=self.folder, preload=preload))
+
+    def start(self, preload="ringpipe"):
+        self.configure(preload)
         # A pipe to the postmaster would not end.
         subprocess.run([*self.as_user, self.programs + "/pg_ctl", "-D", self.data, "-w", "-l",
                         self.log, "start"], check=True, env=self.environment, cwd=self.folder,
