@@ -93,11 +93,6 @@ static void end_checkpoint(void)
 	rp_activity_end(&outer);
 }
 
-static bool begins_with(const char *text, const char *prefix)
-{
-	return text && strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 /* May run in a signal handler, at the end of a backend. */
 static void on_log(ErrorData *line)
 {
@@ -105,13 +100,11 @@ static void on_log(ErrorData *line)
 		previous_log(line);
 	if (line->elevel >= ERROR)
 		ringpipe_count(RINGPIPE_LOGGED_ERRORS);
-	if (MyBackendType == B_CHECKPOINTER) {
-		if (begins_with(line->message_id, "checkpoint starting"))
-			begin_checkpoint(line, false);
-		else if (begins_with(line->message_id, "restartpoint starting"))
-			begin_checkpoint(line, true);
-		else if (begins_with(line->message_id, "checkpoint complete") ||
-			 begins_with(line->message_id, "restartpoint complete"))
+	/* The formats begin with "checkpoint" or "restartpoint". */
+	if (MyBackendType == B_CHECKPOINTER && line->message_id) {
+		if (strstr(line->message_id, "point starting:"))
+			begin_checkpoint(line, line->message_id[0] == 'r');
+		else if (strstr(line->message_id, "point complete:"))
 			end_checkpoint();
 	}
 	write_line(line);

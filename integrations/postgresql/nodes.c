@@ -31,7 +31,8 @@ static Relation relation_of(PlanState *state)
 	return NULL;
 }
 
-static Oid index_of(const Plan *plan)
+/* The index of a scan, or the kind of a join, a write or an aggregate. */
+static uint64 variant_of(const Plan *plan)
 {
 	switch (nodeTag(plan)) {
 	case T_IndexScan:
@@ -40,23 +41,14 @@ static Oid index_of(const Plan *plan)
 		return ((const IndexOnlyScan *)plan)->indexid;
 	case T_BitmapIndexScan:
 		return ((const BitmapIndexScan *)plan)->indexid;
-	default:
-		return InvalidOid;
-	}
-}
-
-/* The kind of a join, a write or an aggregate. */
-static int variant_of(const Plan *plan)
-{
-	switch (nodeTag(plan)) {
 	case T_NestLoop:
 	case T_MergeJoin:
 	case T_HashJoin:
-		return (int)((const Join *)plan)->jointype;
+		return (uint64)((const Join *)plan)->jointype;
 	case T_ModifyTable:
-		return (int)((const ModifyTable *)plan)->operation;
+		return (uint64)((const ModifyTable *)plan)->operation;
 	case T_Agg:
-		return (int)((const Agg *)plan)->aggstrategy;
+		return (uint64)((const Agg *)plan)->aggstrategy;
 	default:
 		return 0;
 	}
@@ -70,8 +62,7 @@ static bool mix_node(PlanState *state, struct node_walk *walk)
 	mix(walk->hash, (uint64)walk->parent);
 	mix(walk->hash, nodeTag(state->plan));
 	mix(walk->hash, relation ? RelationGetRelid(relation) : InvalidOid);
-	mix(walk->hash, index_of(state->plan));
-	mix(walk->hash, (uint64)variant_of(state->plan));
+	mix(walk->hash, variant_of(state->plan));
 	return planstate_tree_walker(state, mix_node, &inner);
 }
 
@@ -94,10 +85,9 @@ static const char *kind_of(const Plan *plan)
 		{ T_Result, "Result" }, { T_ProjectSet, "ProjectSet" },
 		{ T_ModifyTable, "ModifyTable" }, { T_Append, "Append" },
 		{ T_MergeAppend, "MergeAppend" }, { T_RecursiveUnion, "RecursiveUnion" },
-		{ T_BitmapAnd, "BitmapAnd" }, { T_BitmapOr, "BitmapOr" },
-		{ T_SeqScan, "SeqScan" }, { T_SampleScan, "SampleScan" },
-		{ T_IndexScan, "IndexScan" }, { T_IndexOnlyScan, "IndexOnlyScan" },
-		{ T_BitmapIndexScan, "BitmapIndexScan" },
+		{ T_BitmapAnd, "BitmapAnd" }, { T_BitmapOr, "BitmapOr" }, { T_SeqScan, "SeqScan" },
+		{ T_SampleScan, "SampleScan" }, { T_IndexScan, "IndexScan" },
+		{ T_IndexOnlyScan, "IndexOnlyScan" }, { T_BitmapIndexScan, "BitmapIndexScan" },
 		{ T_BitmapHeapScan, "BitmapHeapScan" }, { T_TidScan, "TidScan" },
 		{ T_TidRangeScan, "TidRangeScan" }, { T_SubqueryScan, "SubqueryScan" },
 		{ T_FunctionScan, "FunctionScan" }, { T_ValuesScan, "ValuesScan" },
@@ -107,10 +97,10 @@ static const char *kind_of(const Plan *plan)
 		{ T_CustomScan, "CustomScan" }, { T_NestLoop, "NestLoop" },
 		{ T_MergeJoin, "MergeJoin" }, { T_HashJoin, "HashJoin" },
 		{ T_Material, "Material" }, { T_Memoize, "Memoize" }, { T_Sort, "Sort" },
-		{ T_IncrementalSort, "IncrementalSort" }, { T_Group, "Group" },
-		{ T_Agg, "Agg" }, { T_WindowAgg, "WindowAgg" }, { T_Unique, "Unique" },
-		{ T_Gather, "Gather" }, { T_GatherMerge, "GatherMerge" }, { T_Hash, "Hash" },
-		{ T_SetOp, "SetOp" }, { T_LockRows, "LockRows" }, { T_Limit, "Limit" },
+		{ T_IncrementalSort, "IncrementalSort" }, { T_Group, "Group" }, { T_Agg, "Agg" },
+		{ T_WindowAgg, "WindowAgg" }, { T_Unique, "Unique" }, { T_Gather, "Gather" },
+		{ T_GatherMerge, "GatherMerge" }, { T_Hash, "Hash" }, { T_SetOp, "SetOp" },
+		{ T_LockRows, "LockRows" }, { T_Limit, "Limit" },
 	};
 
 	for (size_t i = 0; i < lengthof(kinds); i++)
