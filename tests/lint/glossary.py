@@ -36,8 +36,8 @@ GLOSSARY = (
         # The head of a ring or of a list.
         ('head', 'HEAD', 'RING_HEAD', 'IS_HEAD', 'WRONG_HEAD_FIRST', 'retired_head', 'data_head',
          'cds_*', 'CDS_*',
-         # Python's own names.
-         'PyObject_HEAD', 'PyObject_VAR_HEAD', 'PyModuleDef_HEAD_INIT')),
+         # Names of Python and of HAProxy.
+         'PyObject_HEAD', 'PyObject_VAR_HEAD', 'PyModuleDef_HEAD_INIT', 'pool_head*')),
     Row('reserve, copy, commit', ('begin_write', 'begin_record', 'begin_records', 'put_record',
                                   'put_ids', 'store_head'), ENGINE),
     Row('multi or write_multi', ('in_turn', 'turns')),
