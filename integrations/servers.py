@@ -32,14 +32,19 @@ def processes():
 
 
 def install(folder):
-    """Install ringpipe below `folder`. Return the environment in which pkg-config finds it."""
+    """Install ringpipe below `folder`, where servers find its library.
+
+    Return the environment in which pkg-config finds it.
+    """
     root = os.path.join(folder, "root")
     subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"], check=True,
                    env=dict(os.environ, DESTDIR=root), timeout=PATIENCE,
                    stdout=subprocess.DEVNULL)
     found = subprocess.run(["find", root, "-name", "ringpipe.pc"], check=True, text=True,
                            stdout=subprocess.PIPE).stdout.strip()
-    return dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(found), PKG_CONFIG_SYSROOT_DIR=root)
+    folder = os.path.dirname(found)
+    os.environ["LD_LIBRARY_PATH"] = os.path.dirname(folder)
+    return dict(os.environ, PKG_CONFIG_PATH=folder, PKG_CONFIG_SYSROOT_DIR=root)
 
 
 def wait_for_session(pid, provider, recorder):

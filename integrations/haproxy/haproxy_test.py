@@ -5,7 +5,6 @@ import collections
 import contextlib
 import csv
 import io
-import json
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import urllib.error
 import urllib.request
 
@@ -84,7 +84,8 @@ listen relay
 	server first 127.0.0.1:{late}
 """
 LATE = 'core.register_action("late", {"http-req"}, function() core.msleep(30) end)'
-MODULE = None
+SOURCE = os.environ.get("HAPROXY_SOURCE", os.path.join(BUILD, "haproxy-source"))
+MODULE = ENVIRONMENT = None
 
 
 def format_of(fields):
@@ -198,6 +199,8 @@ class HaproxyTest(unittest.TestCase):
         haproxy = Haproxy(self.folder, arguments=arguments, **options)
         self.addCleanup(haproxy.stop)
         haproxy.start()
+        drive.wait_for(lambda: haproxy.pid() in processes(), "the socket of ringpipe",
+                       [haproxy.process])
         return haproxy
 
     def record(self, haproxy, work, *options):
@@ -285,25 +288,207 @@ class HaproxyTest(unittest.TestCase):
         print(f"# figure: {len(events)} events under load, all requests have a span")
 
 
+    def test_the_counters_equal_the_statistics(self):
+        haproxy = self.serve()
+        rows = os.path.join(self.folder, "counters.json")
+        command = [RINGPIPE, "counters", "collect", "--format", "json", "-f", "-o", rows,
+                   "--refresh", "1", "--counters", "haproxy", "-p", str(haproxy.pid())]
+        names = {"frontend_requests": "req_tot", "frontend_bytes_received": "bin",
+                 "frontend_bytes_sent": "bout", "frontend_sessions": "stot"}
+
+        def counted(name, tags):
+            with open(rows, encoding="utf-8") as file:
+                return sum(float(value) for value in re.findall(
+                    f'"name":"[^"]*{name}[^"]*","tags":"{tags}"[^}}]*"value":([0-9.]+)',
+                    file.read()))
+
+        with drive.running(command, stderr=subprocess.DEVNULL) as collector:
+            drive.wait_for(lambda: os.path.exists(rows) and os.path.getsize(rows) > 2000,
+                           "counters", [collector])
+            before = haproxy.statistics()
+            for path in ["/"] * 6 + ["/denied"] * 4:
+                haproxy.get(path)
+            haproxy.settle()
+            after = haproxy.statistics()
+
+            def growth(column):
+                return int(after["web", "FRONTEND"][column]) - \
+                    int(before["web", "FRONTEND"][column])
+
+            def equal():
+                return all(counted(name, "frontend=web") == growth(column)
+                           for name, column in names.items())
+            drive.wait_for(equal, "the numbers of HAProxy", [collector])
+            drive.interrupt(collector)
+        self.assertEqual(counted("frontend_responses", "frontend=web,status=4xx"), 4)
+        self.assertEqual(counted("frontend_denied", "frontend=web"), 4)
+
+    def test_a_session_of_mode_tcp_has_a_span_that_equals_the_log(self):
+        haproxy = self.serve()
+        request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        events = self.record(haproxy, lambda: [haproxy.send(request, "relay") for _ in range(5)])
+        spans = self.assert_equals_log(haproxy, events, "sessionStop", SESSION_LOGGED)
+        self.assertEqual(len(spans), 5)
+        for stop in of_name(events, "sessionStop"):
+            self.assertGreaterEqual(stop["active_ms"], 29)
+
+    def test_hostile_requests_leave_the_spans_equal_to_the_log(self):
+        haproxy = self.serve()
+        get = b"GET /%s HTTP/1.1\r\nHost: x\r\n%s\r\n"
+        two = f"traceparent: {CALLER}\r\n".encode() * 2
+
+        def work():
+            for data in (
+                    get % (b"two", two), get % (b"empty-value", b"traceparent:\r\n"),
+                    get % (b"long", b"traceparent: " + b"0" * 9000 + b"\r\n"),
+                    # The headers leave no space for another one.
+                    get % (b"full", b"x: " + b"y" * 15290 + b"\r\n"),
+                    get % (b"piped", b"") * 5, get % (b"?" + b"z" * 5000, b""),
+                    b"GET http://host/absolute?secret HTTP/1.1\r\nHost: host\r\n\r\n",
+                    b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n",
+                    b"\x00\xff", b"GET /incomplete HTTP/1.1\r\nHo", b"GET  / /\r\n\r\n",
+                    b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\nshort"):
+                haproxy.send(data)
+            if shutil.which("curl"):
+                subprocess.run(["curl", "-s", "--http2-prior-knowledge", "-H",
+                                f"traceparent: {CALLER}",
+                                f"http://127.0.0.1:{haproxy.ports['h2']}/h2"], check=False,
+                               timeout=PATIENCE, stdout=subprocess.DEVNULL)
+
+        events = self.record(haproxy, work)
+        stops = of_name(events, "requestStop")
+        self.assertEqual(len(of_name(events, "requestStart")), len(stops))
+        spans = collections.Counter(tuple(stop[field] for field in LOGGED) for stop in stops)
+        rows = collections.Counter(haproxy.logged("ringpipe"))
+        self.assertEqual(spans - rows, collections.Counter())
+        # What HAProxy refuses before it has a stream has a line without a backend.
+        self.assertEqual({row[2:4] for row in rows - spans}, {("", 400)})
+        paths = [start["path"] for start in of_name(events, "requestStart")]
+        self.assertIn("/absolute", paths)
+        self.assertFalse([path for path in paths if "secret" in path or "zz" in path])
+
+    def test_one_in_ten_requests_has_a_span_and_the_header_of_the_caller_stays(self):
+        haproxy = self.serve(options="setenv RINGPIPE_HAPROXY_SAMPLE 10\n\t"
+                                     "setenv RINGPIPE_HAPROXY_TRACE_CONTEXT off")
+        answers = set()
+
+        def work():
+            for _ in range(30):
+                haproxy.get("/here")
+                answers.add(haproxy.get("/", {"traceparent": CALLER}))
+
+        events = self.record(haproxy, work)
+        self.assertEqual(len(of_name(events, "requestStart")), 9)
+        self.assertEqual(answers, {CALLER})
+
+    def test_wrong_options_are_refused(self):
+        for name, value in (("SAMPLE", "0"), ("SAMPLE", "-1"), ("SAMPLE", "1x"),
+                            ("SAMPLE", "99999999999999999999999"), ("TRACE_CONTEXT", "maybe")):
+            haproxy = Haproxy(self.folder, options=f"setenv RINGPIPE_HAPROXY_{name} {value}")
+            done = subprocess.run(["haproxy", "-c", "-f", haproxy.path], check=False, text=True,
+                                  stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                  timeout=PATIENCE)
+            self.assertEqual(done.returncode, 1, value)
+            self.assertIn(f"RINGPIPE_HAPROXY_{name} is n", done.stderr)
+
+    def assert_serves_without_module(self, module, reason, environment=None):
+        haproxy = Haproxy(self.folder, module=module)
+        self.addCleanup(haproxy.stop)
+        with unittest.mock.patch.dict(os.environ, environment or {}):
+            haproxy.start()
+        self.assertEqual(haproxy.get("/"), "")
+        if haproxy.pid() in processes():
+            # The library is loaded, but HAProxy has no filter.
+            events = self.record(haproxy, lambda: haproxy.get("/"))
+            self.assertEqual(of_name(events, "requestStart"), [])
+        with open(haproxy.errors, encoding="utf-8") as errors:
+            self.assertRegex(errors.read(), "ringpipe is not loaded: .*" + reason)
+        haproxy.stop()
+
+    def test_without_its_library_haproxy_serves_and_reports_the_reason(self):
+        self.assert_serves_without_module(MODULE, "libringpipe.so", {"LD_LIBRARY_PATH": ""})
+        lone = os.path.join(self.folder, "lone")
+        os.mkdir(lone)
+        shutil.copy(os.path.join(MODULE, "ringpipe.lua"), lone)
+        self.assert_serves_without_module(lone, "ringpipe_haproxy.so")
+
+    def test_a_module_for_another_haproxy_is_not_loaded(self):
+        source, module = (os.path.join(self.folder, name) for name in ("source", "module"))
+        shutil.copytree(os.path.join(SOURCE, "include"), os.path.join(source, "include"))
+        shutil.copy(os.path.join(SOURCE, "Makefile"), source)
+        with open(os.path.join(source, "VERSION"), "w", encoding="ascii") as file:
+            file.write("2.6.1\n")
+        subprocess.run([os.path.join(HERE, "build"), module, source], check=True, env=ENVIRONMENT,
+                       timeout=PATIENCE)
+        self.assert_serves_without_module(module, "built for HAProxy 2.6.1")
+        other = os.path.join(self.folder, "other")
+        shutil.copytree(MODULE, other)
+        with open(os.path.join(other, "ringpipe_haproxy.so"), "r+b") as file:
+            library = file.read()
+            self.assertIn(b"+LUA ", library)
+            file.seek(0)
+            file.write(library.replace(b"+LUA ", b"-LUA "))
+        self.assert_serves_without_module(other, "other features")
+
+    def reload(self, haproxy):
+        before = haproxy.pid()
+        haproxy.process.send_signal(signal.SIGUSR2)
+
+        def is_new():
+            with contextlib.suppress(OSError, AttributeError):
+                return haproxy.pid() != before and haproxy.pid() in processes()
+            return False
+        drive.wait_for(is_new, "a new worker", [haproxy.process])
+
+    def test_the_worker_of_each_reload_can_be_traced(self):
+        haproxy = self.serve("-W")
+        for _ in range(3):
+            events = self.record(haproxy, lambda: haproxy.get("/here"))
+            self.assertEqual(len(of_name(events, "requestStop")), 1)
+            self.reload(haproxy)
+        self.assertEqual(haproxy.get("/here"), "here")
+
+    @unittest.skipUnless(os.getuid() == 0, "recording all processes requires root")
+    def test_record_follows_the_workers_that_a_reload_starts(self):
+        haproxy = self.serve("-W")
+        command = [RINGPIPE, "record", "-f", "-o", self.trace, "--providers", "haproxy", "-p",
+                   str(haproxy.process.pid)]
+        pids = []
+        with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
+            for _ in range(2):
+                pids.append(haproxy.pid())
+                wait_for_session(pids[-1], "haproxy", recorder)
+                haproxy.get("/here")
+                if len(pids) == 1:
+                    self.reload(haproxy)
+            self.assertEqual(drive.interrupt(recorder), 0)
+        starts = [event for event in read(self.trace) if event["event"] == "requestStart"]
+        self.assertEqual([start["process_id"] for start in starts], pids)
+
+    @unittest.skipUnless(os.getuid() == 0, "chroot(2) requires root")
+    def test_a_worker_in_a_chroot_with_another_user_is_traced(self):
+        empty = os.path.join(self.folder, "empty")
+        os.mkdir(empty, 0o755)
+        haproxy = self.serve("-W", options=f"chroot {empty}\n\tuser nobody")
+        events = self.record(haproxy, lambda: [haproxy.get("/here") for _ in range(3)])
+        self.assertEqual(len(of_name(events, "requestStop")), 3)
+        self.assertEqual(os.readlink(f"/proc/{haproxy.pid()}/root"), empty)
+
+
 def build_module(folder):
-    """Build the module, with the source of HAProxy in the build directory. Return its folder."""
-    source = os.environ.get("HAPROXY_SOURCE", os.path.join(BUILD, "haproxy-source"))
-    environment = install(folder)
-    done = subprocess.run([os.path.join(HERE, "build"), folder + "/module", source],
-                          check=False, env=environment, stderr=subprocess.PIPE, text=True,
+    """Build the module, with the source of HAProxy in the build directory."""
+    global MODULE, ENVIRONMENT
+    MODULE, ENVIRONMENT = folder + "/module", install(folder)
+    done = subprocess.run([os.path.join(HERE, "build"), MODULE, SOURCE], check=False,
+                          env=ENVIRONMENT, stderr=subprocess.PIPE, text=True,
                           timeout=10 * PATIENCE)
     if done.returncode == 77:
         print("SKIP:", done.stderr.strip())
         sys.exit(77)
     assert done.returncode == 0, done.stderr
-    library = subprocess.run(["find", folder + "/root", "-name", "libringpipe.so"], check=True,
-                             text=True, stdout=subprocess.PIPE).stdout.strip()
-    os.environ["LD_LIBRARY_PATH"] = os.path.dirname(library)
-    return folder + "/module"
 
 
 def main():
-    global MODULE
     for program in ("haproxy", "wrk", "cc", "make", "pkg-config", "dpkg-source"):
         if not shutil.which(program):
             print(f"SKIP: no {program}")
@@ -313,7 +498,7 @@ def main():
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        MODULE = build_module(folder)
+        build_module(folder)
         unittest.main()
 
 

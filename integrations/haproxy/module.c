@@ -10,6 +10,7 @@
 #include "module.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@
 #include <haproxy/session.h>
 #include <haproxy/stream.h>
 #include <haproxy/version.h>
+
+#include <ringpipe/ringpipe.h>
 
 struct haproxy_options haproxy_options = { .sample = 1, .trace_context = true };
 
@@ -69,6 +72,27 @@ static const char *read_options(void)
 	return NULL;
 }
 
+static bool is_serving;
+
+static int on_thread_init(void)
+{
+	is_serving = true;
+	return 1;
+}
+
+/*
+ * A worker changes its root directory soon after its fork, and its socket has to be open before. A
+ * process that already serves forks for external checks, which need no socket.
+ */
+static void on_fork_child(void)
+{
+	struct rp_prepare_options options = RP_PREPARE_OPTIONS_INIT;
+
+	options.what = RP_PREPARE_SESSIONS | RP_PREPARE_COUNTERS;
+	if (global.chroot && !is_serving)
+		rp_prepare(&options);
+}
+
 /* A wrong option is an error of the configuration, and an unsuitable HAProxy only a warning. */
 int luaopen_ringpipe_haproxy(lua_State *L)
 {
@@ -89,6 +113,8 @@ int luaopen_ringpipe_haproxy(lua_State *L)
 		return 2;
 	}
 	hap_register_pre_check(haproxy_filter_add);
+	hap_register_per_thread_init(on_thread_init);
+	pthread_atfork(NULL, NULL, on_fork_child);
 	lua_pushboolean(L, 1);
 	return 1;
 }

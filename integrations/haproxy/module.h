@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the environment of HAProxy sets. */
+/* The options, which environment variables of HAProxy set. */
 struct haproxy_options {
 	uint64_t sample;		/* one in this many streams has a span */
 	bool trace_context;		/* traceparent is read, and sent to servers */

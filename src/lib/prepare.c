@@ -9,6 +9,7 @@
 #include "core/drain.h"
 #include "core/keys.h"
 #include "counter/counters.h"
+#include "diag/diag.h"
 #include "host/symbols.h"
 #include "sample/sample.h"
 
@@ -68,6 +69,7 @@ RP_PUBLIC int rp_prepare(const struct rp_prepare_options *options)
 			ret = failed;
 	}
 	rp_thread_wait_begun();
+	rp_diag_wait_open();
 	return ret;
 }
 

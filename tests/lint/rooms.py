@@ -38,7 +38,7 @@ ROWS = {
     'src/lib/component/': 'core base',
     'src/lib/diag/': 'core sample sink export host ipc base',
     'src/lib/otel/': 'nettrace core host base',
-    'src/lib/prepare.c': 'base host core counter sample',
+    'src/lib/prepare.c': 'base host core counter sample diag',
     'src/lib/ringpipe.c': 'base ring host core nettrace sink counter diag sample export trigger '
                           'otel',
     'src/modules/symbols/': 'host base',

@@ -31,6 +31,7 @@ static struct {
 	bool started;
 	bool stopping;			/* atomic */
 	bool polled;			/* the host runs the loop: no thread */
+	bool opening;			/* atomic; the thread of a forked child opens the ports */
 	unsigned int delay_ms;
 	/* Held for one iteration when the host polls. Detects a relock by its owner in exit(). */
 	pthread_mutex_t turn;
@@ -85,6 +86,7 @@ static void *run(void *data)
 	int r = life.delay_ms ? open_late() : 0;
 
 	(void)data;
+	rp_store_release(&life.opening, false);
 	while (r == 0 && !is_stopping()) {
 		r = rp_server_poll_once(-1);
 		if (r == 1)
@@ -284,8 +286,10 @@ int rp_diag_start(unsigned int delay_ms)
 		rp_wake_close();
 		return 0;
 	}
+	rp_store_release(&life.opening, delay_ms != 0 && !life.polled);
 	r = life.polled ? 0 : rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
 	if (r < 0) {
+		rp_store_release(&life.opening, false);
 		if (delay_ms == 0)
 			rp_server_close();
 		rp_wake_close();
@@ -293,6 +297,12 @@ int rp_diag_start(unsigned int delay_ms)
 	}
 	life.started = true;
 	return 0;
+}
+
+void rp_diag_wait_open(void)
+{
+	while (rp_load_acquire(&life.opening))
+		poll(NULL, 0, 1);
 }
 
 static bool end_thread(const struct timespec *limit)

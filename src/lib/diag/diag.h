@@ -34,6 +34,9 @@ int rp_diag_start(unsigned int delay_ms);
  */
 int rp_diag_wait(unsigned int timeout_ms);
 
+/* Wait until the thread of a forked child has opened the ports, or has failed to open them. */
+void rp_diag_wait_open(void);
+
 /*
  * Let the host run the loop, with rp_diag_fd() and rp_diag_dispatch(). Call before rp_diag_start().
  */
