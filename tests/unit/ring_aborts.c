@@ -434,9 +434,8 @@ static void run_path(const struct path *path, struct trap_places *places)
 {
 	uint64_t aborts = 0, signals = 0;
 	unsigned int reached = 0;
-	char promise[160];
-
 	static char name[80];
+	char promise[160];
 
 	snprintf(name, sizeof(name), "%s%s", is_multi ? "in turn: " : "", path->name);
 	doing = name;
@@ -545,6 +544,20 @@ static void copies_are_aborted_at_each_byte(void)
 		       "copy_aborted_at_each_byte_is_written_once");
 }
 
+/*
+ * A session that a tool opens from outside, as a recording of the machine does, has a drain thread,
+ * which moves the coarse clock while a write is being checked. Run again without such sessions.
+ */
+static void refuse_sessions(void)
+{
+	const char *diagnostics = getenv("RINGPIPE_DIAGNOSTICS");
+
+	if ((!diagnostics || strcmp(diagnostics, "0") != 0) &&
+	    (setenv("RINGPIPE_DIAGNOSTICS", "0", 1) != 0 ||
+	     execl("/proc/self/exe", "ring_aborts", NULL) != 0))
+		abort();
+}
+
 int main(void)
 {
 	static const char *const functions[] = {
@@ -563,6 +576,7 @@ int main(void)
 	struct trap_places places;
 	int ret;
 
+	refuse_sessions();
 	printf("TAP version 13\n");
 	ret = rp_rseq_usable ? traps_find(functions, &places) : -ENOSYS;
 	if (ret != 0) {
