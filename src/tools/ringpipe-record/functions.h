@@ -19,8 +19,8 @@ void rp_functions_destroy(struct rp_functions *functions);
 int rp_functions_kernel_error(const struct rp_functions *functions);
 
 /*
- * Take the hits of the trace, and clear them there. rp_functions_step() names them, except generated
- * code, which is named immediately, because its process may end. It waits for the thread that reads
+ * Take the hits of the trace, and clear them there. rp_functions_step() names them. This function
+ * names generated code itself, because the process may end, and waits for the thread that reads
  * symbols. 0; -ENOMEM.
  */
 int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *trace);
