@@ -10,7 +10,6 @@
 #include <storage/proc.h>
 #include <storage/shmem.h>
 #include <utils/guc.h>
-#include <utils/queryjumble.h>
 
 #include <ringpipe/activity.h>
 
@@ -131,7 +130,6 @@ void _PG_init(void)
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	define_settings();
-	EnableQueryId();
 	previous_request = shmem_request_hook;
 	shmem_request_hook = request_memory;
 	previous_startup = shmem_startup_hook;

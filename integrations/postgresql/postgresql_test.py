@@ -37,7 +37,7 @@ class WithServer(unittest.TestCase):
     def setUpClass(cls):
         if not WithServer.root:
             WithServer.root = tempfile.mkdtemp()
-            unittest.addModuleCleanup(shutil.rmtree, cls.root)
+            unittest.addModuleCleanup(shutil.rmtree, cls.root, ignore_errors=True)
             os.chmod(cls.root, 0o755)
             WithServer.programs, WithServer.libraries = install(BUILD, cls.root + "/root")
         cls.server = Server(cls.programs, cls.libraries, tempfile.mkdtemp(dir=cls.root))

@@ -14,8 +14,10 @@
 #include <executor/instrument.h>
 #include <miscadmin.h>
 #include <optimizer/planner.h>
+#include <parser/analyze.h>
 #include <tcop/cmdtag.h>
 #include <tcop/utility.h>
+#include <utils/queryjumble.h>
 
 #include "events.h"
 
@@ -45,6 +47,7 @@ static char database_name[NAMEDATALEN], user_name[NAMEDATALEN];
 static Oid user_id;
 
 /* The hooks of other extensions, or PostgreSQL's own functions. */
+static post_parse_analyze_hook_type previous_analyze;
 static planner_hook_type previous_planner;
 static ExecutorStart_hook_type previous_start;
 static ExecutorRun_hook_type previous_run;
@@ -364,8 +367,21 @@ static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamLi
 	return planned;
 }
 
+/* Computes the id of a query while a session wants it: always to do so would cost 3 %. */
+static void on_analyze(ParseState *state, Query *query, JumbleState *jumble)
+{
+	ringpipe_sessions_poll();
+	if (is_traced() && query->queryId == 0 && state->p_sourcetext &&
+	    compute_query_id != COMPUTE_QUERY_ID_OFF)
+		(void)JumbleQuery(query, state->p_sourcetext);
+	if (previous_analyze)
+		previous_analyze(state, query, jumble);
+}
+
 void ringpipe_query_init(void)
 {
+	previous_analyze = post_parse_analyze_hook;
+	post_parse_analyze_hook = on_analyze;
 	previous_planner = planner_hook ? planner_hook : standard_planner;
 	planner_hook = on_plan;
 	previous_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
