@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""Starts nginx, an application, PostgreSQL and redis, records them under load and explains the
+slowest request.
+
+usage: stack.py BUILD OUT
+
+BUILD is the build directory. The trace remains as OUT/stack.nettrace.
+"""
+import collections
+import contextlib
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(FOLDER))
+MODULES = os.path.join(ROOT, "integrations")
+sys.path[:0] = [os.path.join(FOLDER, "..", "shop"), os.path.join(MODULES, "postgresql")]
+import drive  # noqa: E402 pylint: disable=wrong-import-position
+
+PATIENCE = 120
+SYSTEM = "/usr/lib/postgresql/15"
+CUSTOMERS, ORDERS = 2000, 100000
+PROVIDERS = ("nginx", "Stack-App", "redis", "postgresql")
+NGINX = """
+load_module {module};
+daemon off;
+worker_processes 1;
+error_log {folder}/error.log;
+pid {folder}/nginx.pid;
+events {{ worker_connections 512; }}
+http {{
+	access_log off;
+	client_body_temp_path {folder}/body;
+	proxy_temp_path {folder}/proxy;
+	fastcgi_temp_path {folder}/fastcgi;
+	uwsgi_temp_path {folder}/uwsgi;
+	scgi_temp_path {folder}/scgi;
+	upstream application {{ server {application}; keepalive 8; }}
+	server {{
+		listen 127.0.0.1:{port};
+		location / {{
+			proxy_pass http://application;
+			proxy_http_version 1.1;
+			proxy_set_header Connection "";
+		}}
+	}}
+}}
+"""
+LOAD = """
+local number = 0
+request = function()
+	number = number + 1
+	return wrk.format("GET", "/order/" .. number %% %d)
+end
+"""
+TABLE = f"""
+CREATE TABLE orders AS SELECT n, n % {CUSTOMERS} AS customer, n * 3 % 997 AS total
+FROM generate_series(1, {ORDERS}) AS n;
+ANALYZE orders;
+GRANT SELECT ON orders TO PUBLIC;
+"""
+
+
+def missing():
+    """Return what this machine lacks, or None."""
+    for program in ("nginx", "redis-server", "wrk", "cc", "make", "pkg-config", "setpriv",
+                    SYSTEM + "/bin/initdb"):
+        if not shutil.which(program):
+            return f"no {program}"
+    for path in ("/usr/share/nginx/src/conf_flags",
+                 "/usr/include/postgresql/15/server/postgres.h"):
+        if not os.path.exists(path):
+            return f"no {path}"
+    if os.getuid() != 0:
+        return "recording all processes requires root"
+    return None
+
+
+def run(command, **options):
+    done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE,
+                          **options)
+    if done.returncode != 0:
+        raise drive.Failure(f"{command[0]} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+class Stack:
+    """The servers, each with its module if this source has it, in a folder of their own."""
+
+    def __init__(self, build, folder, exits):
+        self.build, self.folder, self.exits = build, folder, exits
+        self.root = os.path.join(folder, "root")
+        os.chmod(folder, 0o755)
+        run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"],
+            env=dict(os.environ, DESTDIR=self.root))
+        package = run(["find", self.root, "-name", "ringpipe.pc"]).strip()
+        self.environment = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(package),
+                                PKG_CONFIG_SYSROOT_DIR=self.root,
+                                LD_LIBRARY_PATH=os.path.dirname(os.path.dirname(package)))
+        self.traced = ["nginx", "Stack-App"]
+
+    def module(self, server, *arguments):
+        """Build the module of a server. Return whether this source has one."""
+        program = os.path.join(MODULES, server, "build")
+        if not os.path.exists(program):
+            print(f"  {server} runs without a module", flush=True)
+            return False
+        run([program, *arguments], env=self.environment)
+        if server not in self.traced:
+            self.traced.append(server)
+        return True
+
+    def start(self, command, **options):
+        return self.exits.enter_context(drive.running(command, env=self.environment, **options))
+
+    def start_redis(self):
+        path = os.path.join(self.folder, "redis.sock")
+        modules = os.path.join(self.folder, "redis")
+        command = ["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir",
+                   self.folder]
+        if self.module("redis", modules):
+            command += ["--loadmodule", os.path.join(modules, "ringpipe.so")]
+        process = self.start(command, stdout=subprocess.DEVNULL)
+        drive.wait_for(lambda: os.path.exists(path), "redis", [process])
+        return path
+
+    def start_postgresql(self):
+        """PostgreSQL finds its libraries relative to its program, so a copy of it has them."""
+        data, user = os.path.join(self.folder, "postgresql"), pwd.getpwnam("nobody")
+        preload = "ringpipe" if self.module("postgresql", self.root) else ""
+        for folder in (SYSTEM, "/usr/share/postgresql/15"):
+            shutil.copytree(folder, self.root + folder, dirs_exist_ok=True,
+                            ignore=shutil.ignore_patterns("bitcode", "pgxs", "man"))
+        programs = self.root + SYSTEM + "/bin/"
+        os.mkdir(data)
+        os.chown(data, user.pw_uid, user.pw_gid)
+        as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
+                   "--clear-groups"]
+        run([*as_user, programs + "initdb", "-D", data, "-A", "trust", "-U", "admin", "--no-sync",
+             "--no-instructions"], env=self.environment, cwd=data)
+        settings = {"listen_addresses": "", "unix_socket_directories": data,
+                    "shared_preload_libraries": preload, "fsync": "off",
+                    "max_parallel_workers_per_gather": "0"}
+        arguments = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with open(os.path.join(self.folder, "postgresql.log"), "wb") as log:
+            process = self.start([*as_user, programs + "postgres", "-D", data, *arguments],
+                                 stdout=log, stderr=log, cwd=data)
+        psql = [programs + "psql", "-h", data, "-U", "admin", "-d", "postgres", "-qX"]
+
+        def is_ready():
+            return subprocess.run([*psql, "-c", "SELECT 1"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, check=False,
+                                  env=self.environment).returncode == 0
+        drive.wait_for(is_ready, "PostgreSQL", [process])
+        run([*psql, "-c", TABLE], env=self.environment)
+        return f"host={data} user=admin dbname=postgres"
+
+    def start_application(self, redis, postgresql):
+        program = os.path.join(self.build, "examples", "stack", "stack-app")
+        process = self.exits.enter_context(
+            subprocess.Popen([program, redis, postgresql], env=self.environment, text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        self.exits.callback(process.kill)
+        address = process.stdout.readline().strip()
+        if not address:
+            raise drive.Failure("the application did not start")
+        return address.removeprefix("http://")
+
+    def start_nginx(self, application):
+        folder = os.path.join(self.folder, "nginx")
+        self.module("nginx", folder)
+        port = int(application.split(":")[1]) + 1
+        path = os.path.join(folder, "nginx.conf")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(NGINX.format(module=folder + "/ngx_http_ringpipe_module.so", folder=folder,
+                                    application=application, port=port))
+        process = self.start(["nginx", "-c", path, "-p", folder])
+        drive.wait_for(lambda: os.path.exists(folder + "/nginx.pid"), "nginx", [process])
+        return f"http://127.0.0.1:{port}/order/1"
+
+    def start_all(self):
+        redis, postgresql = self.start_redis(), self.start_postgresql()
+        return self.start_nginx(self.start_application(redis, postgresql))
+
+
+def wait_for_workers(tool, stack, recorder):
+    """Wait until the recording includes all servers, because it finds them one by one."""
+    def is_complete():
+        rows = json.loads(run([tool, "ps", "--format", "json"]))
+        found = {row["name"] for row in rows}
+        return {"nginx", "stack-app"} <= found
+    drive.wait_for(is_complete, "the servers", [recorder])
+
+
+def record(tool, stack, url, trace, seconds):
+    options = ["--profile", "all", "--off-cpu", "0", "--providers", ",".join(stack.traced)]
+    # The servers are children of this process.
+    command = [tool, "record", "--force", "-o", trace, *options, "-p", str(os.getpid())]
+    script = os.path.join(stack.folder, "load.lua")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(LOAD % CUSTOMERS)
+    with open(trace + ".log", "w+", encoding="utf-8") as log, \
+            drive.running(command, stderr=log) as recorder:
+        drive.wait_for(lambda: "Recording" in open(log.name, encoding="utf-8").read() or
+                       os.path.exists(trace), "the recording", [recorder])
+        wait_for_workers(tool, stack, recorder)
+        print(run(["wrk", "-t1", "-c2", f"-d{seconds}s", "-s", script, url]), flush=True)
+        status = drive.interrupt(recorder)
+        log.seek(0)
+        if status != 0:
+            raise drive.Failure(f"ringpipe record failed:\n{log.read()}")
+
+
+def servers_by_trace(tool, trace):
+    """Return the providers of each trace id."""
+    found = collections.defaultdict(set)
+    text = run([tool, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-", trace])
+    for line in text.splitlines():
+        if '"activity"' in line:
+            event = json.loads(line)
+            if event["provider"] in PROVIDERS:
+                found[event["activity"]].add(event["provider"])
+    return found
+
+
+def main(build, out, seconds=3):
+    tool = os.path.join(build, "src", "tools", "ringpipe", "ringpipe")
+    trace = os.path.join(out, "stack.nettrace")
+    folder = os.path.join(out, "stack")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    with contextlib.ExitStack() as exits:
+        print("nginx, an application, PostgreSQL and redis start …", flush=True)
+        stack = Stack(build, folder, exits)
+        record(tool, stack, stack.start_all(), trace, seconds)
+    counts = collections.Counter(len(servers)
+                                 for servers in servers_by_trace(tool, trace).values())
+    print(f"{counts[len(stack.traced)]:,} traces cross {', '.join(stack.traced)}", flush=True)
+    subprocess.run([tool, "explain", trace, "--span", "nginx/request"], check=True)
+    return counts[len(stack.traced)]
+
+
+if __name__ == "__main__":
+    reason = missing()
+    if reason:
+        print(f"stack.py: {reason}", file=sys.stderr)
+        sys.exit(77)
+    main(*map(os.path.abspath, sys.argv[1:3]))
