@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The module that nginx loads: its directives and variables. What needs libringpipe is in
- * ngx_ringpipe_trace.so next to it. If that file cannot be loaded, because libringpipe is missing
+ * nginx loads this module, which has the directives and variables. The code that needs libringpipe
+ * is in ngx_ringpipe_trace.so next to it. If that file cannot be loaded, because libringpipe is missing
  * or too old, the module logs the reason, and nginx serves without traces.
  */
 #include "module.h"

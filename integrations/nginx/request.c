@@ -14,7 +14,7 @@ static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx"
 
 #define CLASSES (sizeof(classes) / sizeof(classes[0]))
 
-/* Of this worker, which writes them; the thread that reads counters only loads them. */
+/* The counts of this worker. The thread that reads counters only loads them. */
 static struct {
 	uint64_t requests[CLASSES];
 	uint64_t bytes_sent, bytes_received;

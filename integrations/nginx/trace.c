@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What loader.c calls of the part that needs libringpipe. */
+/* loader.c calls these functions in the part of the module that needs libringpipe. */
 #include "module.h"
 
 #include <time.h>

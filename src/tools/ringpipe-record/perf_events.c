@@ -468,8 +468,8 @@ uint64_t rp_perf_next_ns(const struct rp_perf *perf)
 }
 
 /*
- * The kernel frees the ids of a thread before the thread leaves its processor for the last time,
- * and then states -1 for both. The thread is the last one that ended on this processor.
+ * The kernel frees the ids of a thread before the thread leaves its processor for the last time.
+ * Both ids are -1 then. The sample is of the last thread that ended on this processor.
  */
 static void find_ended(struct ring *ring, struct rp_perf_record *record)
 {

@@ -50,11 +50,6 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_times(int64_t a, int64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int take_text(struct rp_symbols *symbols, struct rp_cursor *payload, const char **ret_text)
 {
 	char *text = rp_system_take_text(payload);
@@ -241,7 +236,7 @@ static int compare_processes(const void *left, const void *right)
 	int order = compare_numbers(a->process, b->process);
 
 	if (order == 0)
-		order = compare_times(a->time_ns, b->time_ns);
+		order = (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
 	return order ? order : compare_numbers(a->reported, b->reported);
 }
 
