@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * nginx loads this module, which has the directives and variables. The code that needs libringpipe
- * is in ngx_ringpipe_trace.so next to it. If that file cannot be loaded, because libringpipe is missing
- * or too old, the module logs the reason, and nginx serves without traces.
+ * is in ngx_ringpipe_trace.so next to it. If that file cannot be loaded, because libringpipe is
+ * missing or too old, the module logs the reason, and nginx serves without traces.
  */
 #include "module.h"
 

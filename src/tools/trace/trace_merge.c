@@ -439,6 +439,17 @@ void rp_trace_merge_destroy(struct rp_trace_merge *merge)
 	free(merge);
 }
 
+/* Return the index of the first strand of the process whose next strand is for `source`. */
+static uint32_t first_strand(const struct rp_trace_merge *merge,
+			     const struct rp_trace_merge_source *source)
+{
+	if (source->replaces)
+		for (size_t i = merge->count; i-- > 0;)
+			if (merge->strands[i]->source->pid == source->pid)
+				return merge->strands[i]->first;
+	return (uint32_t)merge->count;
+}
+
 int rp_trace_merge_add(struct rp_trace_merge *merge, struct rp_trace_merge_source *source)
 {
 	struct rp_merge_strand **grown = rp_array_reserve(merge->strands, merge->count,
@@ -460,6 +471,7 @@ int rp_trace_merge_add(struct rp_trace_merge *merge, struct rp_trace_merge_sourc
 	source->whole = source->is_done = false;
 	strand->source = source;
 	strand->index = (uint32_t)merge->count;
+	strand->first = first_strand(merge, source);
 	strand->info.size = sizeof(strand->info);
 	strand->event.size = sizeof(strand->event);
 	merge->strands[merge->count++] = strand;

@@ -83,14 +83,8 @@ static const struct rp_definition own_definitions[RP_MERGE_EVENT_COUNT] = {
 static bool is_reused(const struct rp_trace_merge *merge, const struct rp_merge_strand *strand,
 		      const struct rp_thread_slot *slot)
 {
-	const struct rp_trace_merge_source *owner;
-
-	if (!slot->sequence)
-		return false;
-	owner = merge->strands[slot->sequence - 1]->source;
 	/* A program that another one replaced had the same threads. */
-	return owner != strand->source && !(owner->pid == strand->source->pid &&
-					    (strand->source->replaces || owner->replaces));
+	return slot->sequence && merge->strands[slot->sequence - 1]->first != strand->first;
 }
 
 /*

@@ -19,6 +19,7 @@ enum rp_merge_event {
 struct rp_merge_strand {
 	struct rp_trace_merge_source *source;
 	uint32_t index;			/* of the strand */
+	uint32_t first;			/* index of the first strand of the process */
 	struct rp_reader *reader;	/* NULL: it has no header yet, or is done */
 	uint64_t offset;		/* of what the reader reads next */
 	uint64_t released;		/* the file's blocks before it were given back */
