@@ -90,7 +90,7 @@ typedef void (*redis_event_callback)(struct redis_context *context, struct redis
 				     uint64_t subevent, void *data);
 typedef int (*redis_notify_callback)(struct redis_context *context, int type, const char *event,
 				     struct redis_string *key);
-typedef void (*redis_timer_callback)(struct redis_context *context, void *data);
+typedef void (*redis_one_shot_callback)(void *data);
 typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_report);
 
 /* F(return type, name, parameters): the functions whose names begin with RedisModule_. */
@@ -112,6 +112,7 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 	F(const char *, StringPtrLen, (const struct redis_string *, size_t *bytes)) \
 	F(struct redis_filter *, RegisterCommandFilter, \
 	  (struct redis_context *, redis_filter_callback, int flags)) \
+	F(int, UnregisterCommandFilter, (struct redis_context *, struct redis_filter *)) \
 	F(int, CommandFilterArgsCount, (struct redis_filtered *)) \
 	F(struct redis_string *, CommandFilterArgGet, (struct redis_filtered *, int index)) \
 	F(int, CommandFilterArgDelete, (struct redis_filtered *, int index)) \
@@ -121,8 +122,7 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 					redis_event_callback)) \
 	F(int, SubscribeToKeyspaceEvents, (struct redis_context *, int types, \
 					   redis_notify_callback)) \
-	F(uint64_t, CreateTimer, (struct redis_context *, long long delay_ms, \
-				  redis_timer_callback, void *data)) \
+	F(int, EventLoopAddOneShot, (redis_one_shot_callback, void *data)) \
 	F(int, RegisterInfoFunc, (struct redis_context *, redis_info_callback)) \
 	F(int, InfoAddSection, (struct redis_info *, const char *name)) \
 	F(int, InfoAddFieldCString, (struct redis_info *, const char *name, const char *value)) \
@@ -136,6 +136,7 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 	F(const char *, ServerInfoGetFieldC, (struct redis_server_info *, const char *name)) \
 	F(struct redis_reply *, Call, (struct redis_context *, const char *command, \
 				       const char *format, ...)) \
+	F(int, ReplyWithCallReply, (struct redis_context *, struct redis_reply *)) \
 	F(void, FreeCallReply, (struct redis_reply *)) \
 	F(size_t, CallReplyLength, (struct redis_reply *)) \
 	F(struct redis_reply *, CallReplyArrayElement, (struct redis_reply *, size_t index)) \

@@ -88,8 +88,6 @@ bool client_trace_set(uint64_t client, const char *traceparent, size_t bytes)
 		return false;
 	if (2 * tracing_stats.traced_clients >= slots && !grow())
 		return false;
-	/* The event of a client's end removes its trace. */
-	server_watch();
 	slot = slot_of(client);
 	if (table[slot].client == 0)
 		tracing_stats.traced_clients++;
@@ -99,5 +97,7 @@ bool client_trace_set(uint64_t client, const char *traceparent, size_t bytes)
 	memcpy(table[slot].traceparent, traceparent, bytes);
 	memcpy(table[slot].traceparent, "00", 2);
 	table[slot].traceparent[bytes] = 0;
+	/* The event of a client's end removes its trace. */
+	server_update();
 	return true;
 }

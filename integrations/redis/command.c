@@ -163,8 +163,6 @@ void command_begin(struct redis_filtered *filtered, const char *traceparent, siz
 	uint64_t client = 0;
 	int depth = OUTER;
 
-	if (!server_is_watched())
-		return;
 	/* The server takes long for the flags, so the module asks only where they may be set. */
 	if (running[OUTER].span.begun_ns && may_run_script &&
 	    (redis->GetContextFlags(NULL) & REDIS_CONTEXT_SCRIPT))

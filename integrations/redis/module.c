@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A module for redis and Valkey. This object registers the command ringpipe.trace and the filter
- * that sees all commands. It loads ringpipe_tracing.so, which writes the events. Without
- * ringpipe_tracing.so, all commands work all the same, and INFO states why it is missing.
+ * A module for redis and Valkey. This object registers the command ringpipe.trace and, while it is
+ * needed, the filter that sees all commands. It loads ringpipe_tracing.so, which writes the events.
+ * Without ringpipe_tracing.so, all commands work all the same, and INFO states why it is missing.
  */
 #include "module.h"
 
@@ -19,6 +19,10 @@ static struct redis_api api;
 static struct tracing tracing;		/* empty without ringpipe_tracing.so */
 static char reason[512];		/* why there is no tracing */
 static bool shows_keys;
+static struct redis_context *own_context;
+static struct redis_filter *filter;	/* NULL: not registered */
+static bool are_commands_wanted;
+static bool are_prefixes_used;		/* a client has put a trace in front of a command */
 
 static bool load_api(struct redis_context *context)
 {
@@ -49,7 +53,7 @@ static void on_command(struct redis_filtered *command)
 	text = api.StringPtrLen(first, &bytes);
 	if (bytes != COMMAND_BYTES || strncasecmp(text, COMMAND, bytes) != 0 ||
 	    api.CommandFilterArgsCount(command) < 3) {
-		if (tracing.begin_command)
+		if (are_commands_wanted)
 			tracing.begin_command(command, NULL, 0);
 		return;
 	}
@@ -60,16 +64,61 @@ static void on_command(struct redis_filtered *command)
 	memcpy(traceparent, text, bytes);
 	api.CommandFilterArgDelete(command, 1);
 	api.CommandFilterArgDelete(command, 0);
-	if (tracing.begin_command)
+	if (are_commands_wanted)
 		tracing.begin_command(command, traceparent, bytes);
 }
 
-/* ringpipe.trace TRACEPARENT, without a command after it. */
+/* The server calls each filter for each command, so it has this one only while it is needed. */
+static void update_filter(void)
+{
+	bool is_needed = are_commands_wanted || are_prefixes_used;
+
+	if (is_needed && !filter) {
+		filter = api.RegisterCommandFilter(own_context, on_command, REDIS_FILTER_NO_SELF);
+	} else if (!is_needed && filter) {
+		api.UnregisterCommandFilter(own_context, filter);
+		filter = NULL;
+	}
+}
+
+static void watch_commands(bool are_wanted)
+{
+	are_commands_wanted = are_wanted;
+	update_filter();
+}
+
+/*
+ * ringpipe.trace TRACEPARENT COMMAND..., which no filter has seen, because no session wanted
+ * commands and no client had used a prefix before. From now on the filter removes prefixes. This
+ * one command runs as if a script called it, with the rights of the client.
+ */
+static int call_command(struct redis_context *context, struct redis_string **argv, int argc)
+{
+	const char *name = api.StringPtrLen(argv[2], NULL);
+	struct redis_reply *reply;
+
+	are_prefixes_used = true;
+	update_filter();
+	/* The call would select the database of a client that ends with the call. */
+	if (strcasecmp(name, "select") == 0)
+		return api.ReplyWithError(context, "ERR send the command again: the first command "
+					  "with a trace must not be SELECT");
+	reply = api.Call(context, name, "v!CSME0", argv + 3, (size_t)argc - 3);
+	if (!reply)
+		return api.ReplyWithError(context, "ERR send the command again");
+	api.ReplyWithCallReply(context, reply);
+	api.FreeCallReply(reply);
+	return REDIS_OK;
+}
+
+/* ringpipe.trace TRACEPARENT, usually without a command after it. */
 static int set_trace(struct redis_context *context, struct redis_string **argv, int argc)
 {
 	const char *text;
 	size_t bytes;
 
+	if (argc > 2)
+		return call_command(context, argv, argc);
 	if (argc != 2)
 		return api.WrongArity(context);
 	if (!tracing.set_trace)
@@ -92,6 +141,7 @@ static void add_info(struct redis_info *info, int for_crash_report)
 	api.InfoAddFieldULongLong(info, "tracing", tracing.begin_command != NULL);
 	api.InfoAddFieldCString(info, "reason", reason);
 	api.InfoAddFieldULongLong(info, "client_ids", api.CommandFilterGetClientId != NULL);
+	api.InfoAddFieldULongLong(info, "filter", filter != NULL);
 	api.InfoAddFieldCString(info, "key_names", shows_keys ? "plain" : "hashed");
 	if (tracing.add_info)
 		tracing.add_info(info);
@@ -113,7 +163,7 @@ static int load_tracing(struct redis_context *context)
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	start = handle ? (tracing_start)dlsym(handle, TRACING_START) : NULL;
 	if (start)
-		return start(context, &api, shows_keys, &tracing);
+		return start(context, &api, shows_keys, watch_commands, &tracing);
 	snprintf(reason, sizeof(reason), "%s", dlerror());
 	for (char *c = reason; *c; c++)
 		if (*c == '\r' || *c == '\n')
@@ -148,17 +198,28 @@ static bool parse_arguments(struct redis_context *context, struct redis_string *
 __attribute__((visibility("default")))
 int RedisModule_OnLoad(struct redis_context *context, struct redis_string **argv, int argc);
 
+__attribute__((visibility("default")))
+int RedisModule_OnUnload(struct redis_context *context);
+
+int RedisModule_OnUnload(struct redis_context *context)
+{
+	(void)context;
+	if (tracing.stop)
+		tracing.stop();
+	return REDIS_OK;
+}
+
 int RedisModule_OnLoad(struct redis_context *context, struct redis_string **argv, int argc)
 {
 	if (!load_api(context) || api.IsModuleNameBusy("ringpipe"))
 		return REDIS_ERROR;
 	api.SetModuleAttribs(context, "ringpipe", VERSION, REDIS_API_VERSION);
-	if (!parse_arguments(context, argv, argc) || load_tracing(context) != REDIS_OK)
-		return REDIS_ERROR;
-	if (api.CreateCommand(context, COMMAND, set_trace, "fast allow-loading allow-stale", 0, 0,
+	own_context = api.GetDetachedThreadSafeContext(context);
+	if (!parse_arguments(context, argv, argc) ||
+	    api.CreateCommand(context, COMMAND, set_trace, "fast allow-loading allow-stale", 0, 0,
 			      0) != REDIS_OK ||
-	    api.RegisterInfoFunc(context, add_info) != REDIS_OK ||
-	    !api.RegisterCommandFilter(context, on_command, REDIS_FILTER_NO_SELF))
+	    api.RegisterInfoFunc(context, add_info) != REDIS_OK)
 		return REDIS_ERROR;
-	return REDIS_OK;
+	/* The last step, because a session may cause calls of this object from then on. */
+	return load_tracing(context);
 }

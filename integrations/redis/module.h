@@ -25,14 +25,24 @@ struct tracing {
 	 */
 	bool (*set_trace)(uint64_t client, const char *traceparent, size_t bytes);
 	void (*add_info)(struct redis_info *info);
+	/* The module is about to be unloaded: call none of its functions any more. */
+	void (*stop)(void);
 };
 
-/* Subscribe to the events of the server. */
+/*
+ * Call begin_command() for all further commands, or for none.
+ * Context: the server's thread, and not a filter.
+ */
+typedef void (*tracing_watch_commands)(bool are_wanted);
+
+/* Subscribe to the events of the server, as far as sessions want them. */
 typedef int (*tracing_start)(struct redis_context *context, const struct redis_api *api,
-			     bool shows_keys, struct tracing *ret_tracing);
+			     bool shows_keys, tracing_watch_commands watch_commands,
+			     struct tracing *ret_tracing);
 
 __attribute__((visibility("default")))
 int ringpipe_tracing_start(struct redis_context *context, const struct redis_api *api,
-			   bool shows_keys, struct tracing *ret_tracing);
+			   bool shows_keys, tracing_watch_commands watch_commands,
+			   struct tracing *ret_tracing);
 
 #endif

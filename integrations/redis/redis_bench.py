@@ -47,7 +47,8 @@ class Load:
 
 
 def instructions(module, folder, _ringpipe, count):
-    server = Server(module, os.path.realpath(folder))
+    # The server's cron runs by time, and valgrind is slow, so it is to run as rarely as it can.
+    server = Server(module, os.path.realpath(folder), '--hz', '1', '--dynamic-hz', 'no')
 
     def work():
         client = server.connect()

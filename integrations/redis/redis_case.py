@@ -18,6 +18,7 @@ import drive  # noqa: E402 pylint: disable=wrong-import-position
 
 RINGPIPE, BUILD = os.environ.get("RINGPIPE"), os.environ.get("BUILD")
 PATIENCE = 60
+SPANS = ("commandStart", "commandStop")
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
 ACTIVITY = "0af76519-16cd-43dd-8448-eb211c80319c"
@@ -176,6 +177,9 @@ class RedisCase(unittest.TestCase):
                    str(server.process.pid)]
         with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
             self.wait_for_session(server, recorder, sessions)
+            # The module learns of a session after the tools.
+            drive.wait_for(lambda: server.info("ringpipe")["ringpipe_session"] == "1",
+                           "the module's events", [recorder])
             yield events
             # When this reply arrives, all earlier commands have ended.
             server.run("ping")
@@ -183,7 +187,12 @@ class RedisCase(unittest.TestCase):
             status = drive.interrupt(recorder)
             with recorder.stderr:
                 self.assertEqual(status, 0, recorder.stderr.read())
-        events += self.read(trace)
+        read = self.read(trace)
+        # Without the INFO that waited for the session.
+        first = next((index for index, event in enumerate(read) if event["event"] in SPANS
+                      and event["fields"]["command"] != "info"), len(read))
+        events += [event for index, event in enumerate(read)
+                   if index >= first or event["event"] not in SPANS]
 
     def wait_for_session(self, server, recorder, count=1):
         def has_sessions():

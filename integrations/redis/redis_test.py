@@ -29,6 +29,61 @@ class RedisTest(RedisCase):
         self.assertEqual(spans, counts)
         self.assertEqual(counts["incr"], 1000)
 
+    def test_the_server_calls_the_module_for_commands_only_while_it_is_needed(self):
+        server = self.serve()
+
+        def has_filter():
+            return server.info("ringpipe")["ringpipe_filter"] == "1"
+        for providers, is_needed in (("redis:1", True), ("redis:2", False), ("redis:20", True)):
+            self.assertFalse(has_filter())
+            with self.recording(server, "--providers", providers) as events:
+                self.assertEqual(has_filter(), is_needed, providers)
+                server.run("get", "a")
+            self.assertEqual(self.counts(events).get("get", 0), int(providers == "redis:1"))
+            drive.wait_for(lambda: server.info("ringpipe")["ringpipe_session"] == "0",
+                           "the end of the session", [server.process])
+        self.assertFalse(has_filter())
+
+    def test_a_trace_id_changes_no_command_while_no_session_runs(self):
+        server = self.serve("--appendonly", "yes")
+        client = server.connect()
+        for first, reply in ((("get", "a"), "$1 1"), (("set", "b", "2"), "+OK"),
+                             (("my-command",), "-ERR unknown command.*"),
+                             (("multi",), "-ERR .*"), (("select", "1"), "-ERR .*SELECT.*")):
+            server.run("set", "a", "1")
+            # The first command with an id has another way through the server than those after it.
+            self.assertRegex(client.run("ringpipe.trace", CALLER, *first), reply.replace("$", r"\$")
+                             .replace("+", r"\+"))
+            self.assertEqual(server.info("ringpipe")["ringpipe_filter"], "1")
+            self.assertEqual(client.run("ringpipe.trace", CALLER, "multi"), "+OK")
+            self.assertEqual(client.run("ringpipe.trace", CALLER, "get", "a"), "+QUEUED")
+            client.send("exec")
+            self.assertEqual([client.read(), client.read()], ["*1", "$1 1"])
+            client.close()
+            server.stop()
+            server.start()
+            client = server.connect()
+        self.assertEqual(server.run("get", "b"), ["2"])
+        server.run("acl", "setuser", "reader", "on", "nopass", "~a*", "+get", "+ringpipe.trace")
+        self.assertEqual(client.run("auth", "reader", "x"), "+OK")
+        self.assertRegex(client.run("ringpipe.trace", CALLER, "get", "b"), "^-ERR acl")
+        self.assertRegex(client.run("ringpipe.trace", CALLER, "set", "a", "3"), "^-NOPERM")
+        client.close()
+        self.assertEqual(server.run("get", "a"), ["1"])
+
+    def test_an_unloaded_module_is_called_by_no_session(self):
+        server = self.serve("--enable-module-command", "local")
+        with self.recording(server) as events:
+            server.run("get", "a")
+        self.assertEqual(self.counts(events)["get"], 1)
+        self.assertEqual(server.run("module", "unload", "ringpipe"), ["OK"])
+        for _ in range(2):
+            with drive.running([redis_case.RINGPIPE, "collect", "--quiet", "-f", "-o", "/dev/null",
+                                "-p", str(server.process.pid)]) as recorder:
+                self.wait_for_session(server, recorder)
+                self.assertEqual(server.run("set", "a", "1"), ["OK"])
+                self.assertEqual(drive.interrupt(recorder), 0)
+        self.assertEqual(server.run("get", "a"), ["1"])
 
     def test_keys_are_hashed_unless_their_names_are_asked_for(self):
         for arguments, name in (((), ""), (("key-names", "hashed"), ""),

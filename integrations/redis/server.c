@@ -2,17 +2,26 @@
 /* Events that the server reports by itself, of keys, clients and the like, and the counters. */
 #include "tracing.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "events.h"
 
 #define COUNTERS_INTERVAL_NS 1000000000u
+#define TRACERS_INTERVAL_MS 100
 
 const struct redis_api *redis;
 struct tracing_stats tracing_stats;
 static struct redis_context *own_context;
-static bool is_watched;
+static tracing_watch_commands watch_commands;
+static pid_t server_pid;
+static atomic_bool is_session_running;		/* some session wants the provider */
+static bool has_events, has_commands, has_session;
+
+static bool are_events_wanted(void);
+static void on_one_shot(void *data);
 
 static uint64_t field_of(struct redis_server_info *info, const char *name)
 {
@@ -70,6 +79,9 @@ static void on_client(uint64_t subevent, const void *data)
 		return;
 	}
 	client_trace_remove(client->id);
+	/* The server is walking through the subscriptions now, so none may be removed here. */
+	if (has_events && !are_events_wanted())
+		redis->EventLoopAddOneShot(on_one_shot, NULL);
 	redis_client_disconnected(client->id, client->address, client->port);
 }
 
@@ -148,14 +160,17 @@ static void on_role(const void *data)
 			   now->is_master ? 0 : now->master_port);
 }
 
-/* Adds what a total of the server has grown by. CONFIG RESETSTAT sets the totals to 0. */
-static void add_growth(struct redis_server_info *info, const char *name,
-		       struct rp_counter *counter, uint64_t *before)
-{
-	uint64_t now = field_of(info, name);
+struct total {
+	const char *name;
+	struct rp_counter *(*counter)(void);
+	uint64_t before;
+};
 
-	rp_counter_add(counter, (int64_t)(now >= *before ? now - *before : now));
-	*before = now;
+/* Adds what a total of the server has grown by. CONFIG RESETSTAT sets the totals to 0. */
+static void add_growth(struct total *total, uint64_t now)
+{
+	rp_counter_add(total->counter(), (int64_t)(now >= total->before ? now - total->before
+									: now));
 }
 
 static void read_clients(struct redis_context *context)
@@ -175,22 +190,29 @@ static void read_clients(struct redis_context *context)
 	redis->FreeServerInfo(context, info);
 }
 
-static void read_counters(struct redis_context *context)
+/* Reads the totals, which grew also while no session ran. `added`: a session runs since then. */
+static void read_counters(struct redis_context *context, bool added)
 {
-	static uint64_t commands, expired, evicted, hits, misses, received, sent;
+	static struct total totals[] = {
+		{ "total_commands_processed", redis_commands_counter, 0 },
+		{ "expired_keys", redis_keys_expired_counter, 0 },
+		{ "evicted_keys", redis_keys_evicted_counter, 0 },
+		{ "keyspace_hits", redis_keyspace_hits_counter, 0 },
+		{ "keyspace_misses", redis_keyspace_misses_counter, 0 },
+		{ "total_net_input_bytes", redis_bytes_received_counter, 0 },
+		{ "total_net_output_bytes", redis_bytes_sent_counter, 0 },
+	};
 	struct redis_server_info *info = redis->GetServerInfo(context, "stats");
 
-	if (info) {
-		add_growth(info, "total_commands_processed", redis_commands_counter(), &commands);
-		add_growth(info, "expired_keys", redis_keys_expired_counter(), &expired);
-		add_growth(info, "evicted_keys", redis_keys_evicted_counter(), &evicted);
-		add_growth(info, "keyspace_hits", redis_keyspace_hits_counter(), &hits);
-		add_growth(info, "keyspace_misses", redis_keyspace_misses_counter(), &misses);
-		add_growth(info, "total_net_input_bytes", redis_bytes_received_counter(),
-			   &received);
-		add_growth(info, "total_net_output_bytes", redis_bytes_sent_counter(), &sent);
-		redis->FreeServerInfo(context, info);
+	for (size_t i = 0; info && i < sizeof(totals) / sizeof(totals[0]); i++) {
+		uint64_t now = field_of(info, totals[i].name);
+
+		if (added)
+			add_growth(&totals[i], now);
+		totals[i].before = now;
 	}
+	if (info)
+		redis->FreeServerInfo(context, info);
 	info = redis->GetServerInfo(context, "memory");
 	if (info) {
 		redis_memory_set((double)field_of(info, "used_memory"));
@@ -198,7 +220,7 @@ static void read_counters(struct redis_context *context)
 	}
 }
 
-/* Some ten times a second. */
+/* Some ten times a second. The server takes long for INFO, so only sessions cause these calls. */
 static void on_cron(struct redis_context *context)
 {
 	static uint64_t next_ns;
@@ -209,7 +231,7 @@ static void on_cron(struct redis_context *context)
 	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	if (now_ns >= next_ns) {
 		next_ns = now_ns + COUNTERS_INTERVAL_NS;
-		read_counters(context);
+		read_counters(context, true);
 		read_clients(context);
 	} else if (redis_clients_blocked_enabled()) {
 		read_clients(context);
@@ -225,6 +247,12 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
 			command_end_all();
 			slow_log_read(context);
 		}
+		break;
+	case REDIS_CRON:
+		on_cron(context);
+		break;
+	case REDIS_CONFIG:
+		slow_log_configure(context);
 		break;
 	case REDIS_CLIENT_CHANGE:
 		on_client(subevent, data);
@@ -261,20 +289,18 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
  * all subscriptions. The module therefore has these only while they are wanted.
  */
 static const uint64_t watched[] = {
-	REDIS_EVENT_LOOP, REDIS_CLIENT_CHANGE, REDIS_FLUSH, REDIS_PERSISTENCE, REDIS_FORK_CHILD,
-	REDIS_LOADING, REDIS_SHUTDOWN, REDIS_ROLE_CHANGED, REDIS_REPLICA_CHANGE, REDIS_MASTER_LINK,
+	REDIS_CLIENT_CHANGE, REDIS_FLUSH, REDIS_PERSISTENCE, REDIS_FORK_CHILD, REDIS_LOADING,
+	REDIS_SHUTDOWN, REDIS_ROLE_CHANGED, REDIS_REPLICA_CHANGE, REDIS_MASTER_LINK,
 };
 
-static void subscribe(redis_event_callback callback)
+static void subscribe(uint64_t id, bool is_wanted)
 {
-	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
-		struct redis_event event = { watched[i], 1 };
+	struct redis_event event = { id, 1 };
 
-		redis->SubscribeToServerEvent(own_context, event, callback);
-	}
+	redis->SubscribeToServerEvent(own_context, event, is_wanted ? on_event : NULL);
 }
 
-static bool is_wanted(void)
+static bool are_events_wanted(void)
 {
 	return command_is_wanted() || redis_key_expired_enabled() || redis_key_evicted_enabled() ||
 	       redis_flushed_enabled() || redis_client_connected_enabled() ||
@@ -285,75 +311,99 @@ static bool is_wanted(void)
 	       tracing_stats.traced_clients;
 }
 
-void server_watch(void)
+/*
+ * The server has no function that ends these subscriptions, so each begins with the first session
+ * that needs it.
+ */
+static void subscribe_to_keys(void)
 {
-	if (!is_watched)
-		subscribe(on_event);
-	is_watched = true;
+	static bool has_expired, has_evicted;
+
+	if (!has_expired && redis_key_expired_enabled())
+		has_expired = redis->SubscribeToKeyspaceEvents(
+			own_context, REDIS_NOTIFY_EXPIRED, on_expired) == REDIS_OK;
+	if (!has_evicted && redis_key_evicted_enabled())
+		has_evicted = redis->SubscribeToKeyspaceEvents(
+			own_context, REDIS_NOTIFY_EVICTED, on_evicted) == REDIS_OK;
 }
 
-bool server_is_watched(void)
+void server_update(void)
 {
-	if (!is_watched && is_wanted())
-		server_watch();
-	return is_watched;
-}
-
-static void leave(struct redis_context *context, void *data)
-{
-	(void)context;
-	(void)data;
-	if (!is_watched || is_wanted())
-		return;
-	command_end_all();
-	is_watched = false;
-	subscribe(NULL);
-}
-
-static void on_own_event(struct redis_context *context, struct redis_event event,
-			 uint64_t subevent, void *data)
-{
-	(void)subevent;
-	(void)data;
-	if (event.id == REDIS_CONFIG) {
-		slow_log_configure(context);
-		return;
+	subscribe_to_keys();
+	if (has_events != are_events_wanted()) {
+		has_events = !has_events;
+		for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
+			subscribe(watched[i], has_events);
 	}
-	on_cron(context);
-	/* The server is walking through the subscriptions now, so none may be removed. */
-	if (server_is_watched() && !is_wanted())
-		redis->CreateTimer(own_context, 0, leave, NULL);
+	if (has_commands != command_is_wanted()) {
+		has_commands = !has_commands;
+		command_end_all();
+		subscribe(REDIS_EVENT_LOOP, has_commands);
+		subscribe(REDIS_CONFIG, has_commands);
+		if (has_commands)
+			slow_log_configure(own_context);
+		watch_commands(has_commands);
+	}
+	if (has_session != atomic_load(&is_session_running)) {
+		has_session = !has_session;
+		read_counters(own_context, false);
+		subscribe(REDIS_CRON, has_session);
+	}
+}
+
+static void on_one_shot(void *data)
+{
+	(void)data;
+	/* The module may have been unloaded since. */
+	if (redis)
+		server_update();
+}
+
+/* A session has started or ended. The event loop wakes up and updates the subscriptions. */
+static void on_session(struct rp_provider *provider, const struct rp_provider_state *state,
+		       void *data)
+{
+	(void)provider;
+	(void)data;
+	atomic_store(&is_session_running, state->enabled != 0);
+	/* A child would wake up its parent, with which it shares the pipe of the event loop. */
+	if (getpid() == server_pid)
+		redis->EventLoopAddOneShot(on_one_shot, NULL);
 }
 
 static void add_info(struct redis_info *info)
 {
+	redis->InfoAddFieldULongLong(info, "session", has_session);
 	redis->InfoAddFieldULongLong(info, "spans", tracing_stats.spans);
 	redis->InfoAddFieldULongLong(info, "slow_commands", tracing_stats.slow_commands);
 	redis->InfoAddFieldULongLong(info, "traced_clients", tracing_stats.traced_clients);
 }
 
-int ringpipe_tracing_start(struct redis_context *context, const struct redis_api *api,
-			   bool shows_keys, struct tracing *ret_tracing)
+static void stop(void)
 {
-	static const struct redis_event cron = { REDIS_CRON, 1 }, config = { REDIS_CONFIG, 1 };
+	rp_provider_set_callback(redis_provider(), NULL, NULL);
+	redis = NULL;
+}
 
+int ringpipe_tracing_start(struct redis_context *context, const struct redis_api *api,
+			   bool shows_keys, tracing_watch_commands watch,
+			   struct tracing *ret_tracing)
+{
 	redis = api;
 	own_context = redis->GetDetachedThreadSafeContext(context);
-	is_watched = false;
+	watch_commands = watch;
+	server_pid = getpid();
+	has_events = has_commands = has_session = false;
 	key_init(shows_keys);
-	if (redis->SubscribeToServerEvent(context, cron, on_own_event) != REDIS_OK ||
-	    redis->SubscribeToServerEvent(context, config, on_own_event) != REDIS_OK)
-		return REDIS_ERROR;
-	/* The server may load its data next. */
-	server_is_watched();
-	if (redis->SubscribeToKeyspaceEvents(context, REDIS_NOTIFY_EXPIRED, on_expired) !=
-	    REDIS_OK ||
-	    redis->SubscribeToKeyspaceEvents(context, REDIS_NOTIFY_EVICTED, on_evicted) !=
-	    REDIS_OK)
-		return REDIS_ERROR;
-	slow_log_configure(context);
 	ret_tracing->begin_command = command_begin;
 	ret_tracing->set_trace = client_trace_set;
 	ret_tracing->add_info = add_info;
+	ret_tracing->stop = stop;
+	/* Tracers of the kernel are sessions for on_session(), too. */
+	if (rp_provider_set_callback(redis_provider(), on_session, NULL) < 0 ||
+	    rp_tracers_watch(TRACERS_INTERVAL_MS) < 0)
+		return REDIS_ERROR;
+	/* The server may load its data next. */
+	server_update();
 	return REDIS_OK;
 }

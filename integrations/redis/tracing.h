@@ -40,10 +40,11 @@ void command_end_all(void);
 bool command_is_wanted(void);
 
 /* server.c */
-/* The module is subscribed to the events of the server. If a session wants them, subscribe. */
-bool server_is_watched(void);
-/* Subscribe to the events of the server. */
-void server_watch(void);
+/*
+ * Subscribe to those events of the server that are wanted now, and to no others.
+ * Context: the server's thread, and not a callback of its events.
+ */
+void server_update(void);
 
 /* slow_log.c */
 /* Read the limit of the slow log again. */
