@@ -49,16 +49,15 @@ RP_EVENT_EX(postgresql_nodes, node, (RP_ID(1), RP_MESSAGE("{4} {5}: {6} rows in 
 
 /* Lines of the server's log. */
 RP_PROVIDER(postgresql_log, "postgresql-log");
-RP_EVENT_EX(postgresql_log, critical, (RP_ID(1), RP_LEVEL(RP_LEVEL_CRITICAL), RP_MESSAGE("{2}")),
-	    RP_U64(query_id), RP_STRING(sqlstate), RP_STRING(text));
-RP_EVENT_EX(postgresql_log, error, (RP_ID(2), RP_LEVEL(RP_LEVEL_ERROR), RP_MESSAGE("{2}")),
-	    RP_U64(query_id), RP_STRING(sqlstate), RP_STRING(text));
-RP_EVENT_EX(postgresql_log, warning, (RP_ID(3), RP_LEVEL(RP_LEVEL_WARNING), RP_MESSAGE("{2}")),
-	    RP_U64(query_id), RP_STRING(sqlstate), RP_STRING(text));
-RP_EVENT_EX(postgresql_log, notice, (RP_ID(4), RP_LEVEL(RP_LEVEL_INFORMATIONAL),
-	    RP_MESSAGE("{2}")), RP_U64(query_id), RP_STRING(sqlstate), RP_STRING(text));
-RP_EVENT_EX(postgresql_log, debug, (RP_ID(5), RP_LEVEL(RP_LEVEL_VERBOSE), RP_MESSAGE("{2}")),
-	    RP_U64(query_id), RP_STRING(sqlstate), RP_STRING(text));
+#define LINE(id, name, level) \
+	RP_EVENT_EX(postgresql_log, name, (RP_ID(id), RP_LEVEL(level), RP_MESSAGE("{2}")), \
+		    RP_U64(query_id), RP_STRING(sqlstate), RP_STRING(text))
+LINE(1, critical, RP_LEVEL_CRITICAL);
+LINE(2, error, RP_LEVEL_ERROR);
+LINE(3, warning, RP_LEVEL_WARNING);
+LINE(4, notice, RP_LEVEL_INFORMATIONAL);
+LINE(5, debug, RP_LEVEL_VERBOSE);
+#undef LINE
 
 /* Samples of the server's state, which the background worker "ringpipe sampler" takes. */
 RP_PROVIDER(postgresql_samples, "postgresql-samples");

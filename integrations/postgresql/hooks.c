@@ -23,12 +23,7 @@ char *ringpipe_traceparent;
 int ringpipe_sample_interval_ms;
 
 const char *const ringpipe_counter_names[RINGPIPE_COUNTERS] = {
-	[RINGPIPE_STATEMENTS] = "statements",
-	[RINGPIPE_PLANS] = "plans",
-	[RINGPIPE_COMMITS] = "commits",
-	[RINGPIPE_ABORTS] = "aborts",
-	[RINGPIPE_LOGGED_ERRORS] = "logged_errors",
-	[RINGPIPE_SAMPLES] = "samples",
+	"statements", "plans", "commits", "aborts", "logged_errors", "samples",
 };
 
 static shmem_request_hook_type previous_request;
@@ -74,7 +69,7 @@ static void start_memory(void)
 void ringpipe_count(enum ringpipe_counter counter)
 {
 	/* The postmaster and the process that writes the log files have no PGPROC. */
-	if (MyProc && ringpipe_shared)
+	if (MyProc)
 		ringpipe_shared->cells[MyProc->pgprocno].values[counter]++;
 }
 
@@ -109,19 +104,17 @@ static bool check_traceparent(char **text, void **extra, GucSource source)
 static void define_settings(void)
 {
 	DefineCustomBoolVariable("ringpipe.sql_text",
-				 "Writes the text of statements and of log lines into events.",
-				 "If it is off, statements are ***, and log lines are formats.",
-				 &ringpipe_sql_text, false, PGC_SUSET, 0, NULL, NULL, NULL);
+		"Writes the text of statements and of log lines into events.",
+		"If it is off, statements are ***, and log lines are formats.",
+		&ringpipe_sql_text, false, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("ringpipe.traceparent",
-				   "The trace to which the following statements belong.",
-				   "A comment traceparent='...' in a statement has precedence.",
-				   &ringpipe_traceparent, "", PGC_USERSET, 0, check_traceparent,
-				   NULL, NULL);
+		"The trace to which the following statements belong.",
+		"A comment traceparent='...' in a statement has precedence.",
+		&ringpipe_traceparent, "", PGC_USERSET, 0, check_traceparent, NULL, NULL);
 	DefineCustomIntVariable("ringpipe.sample_interval",
-				"The time between samples of waits, locks and vacuums.",
-				"0: there is no process that samples.",
-				&ringpipe_sample_interval_ms, 100, 0, 60000, PGC_POSTMASTER,
-				GUC_UNIT_MS, NULL, NULL, NULL);
+		"The time between samples of waits, locks and vacuums.",
+		"0: there is no process that samples.", &ringpipe_sample_interval_ms, 100, 0,
+		60000, PGC_POSTMASTER, GUC_UNIT_MS, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("ringpipe");
 }
 

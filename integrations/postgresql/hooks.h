@@ -59,24 +59,14 @@ extern bool ringpipe_sql_text;
 extern char *ringpipe_traceparent;
 extern int ringpipe_sample_interval_ms;
 
-/* hooks.c */
 void ringpipe_count(enum ringpipe_counter counter);
 uint64 ringpipe_counter_sum(enum ringpipe_counter counter);
-
-/* query.c */
 void ringpipe_query_init(void);
+void ringpipe_log_init(void);
+void ringpipe_sampler_init(void);
+void ringpipe_sessions_poll(void);
 
-/* nodes.c */
 uint64 ringpipe_plan_id(PlanState *state);
 void ringpipe_nodes_write(QueryDesc *query, uint64 plan_id);
-
-/* log.c */
-void ringpipe_log_init(void);
-
-/* sampler.c */
-void ringpipe_sampler_init(void);
-
-/* sessions.c */
-void ringpipe_sessions_poll(void);
 
 #endif

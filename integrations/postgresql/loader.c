@@ -12,11 +12,14 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-static void load(void)
+void _PG_init(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ErrorData *error;
 
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("ringpipe must be in shared_preload_libraries")));
 	PG_TRY();
 	{
 		load_file("$libdir/ringpipe_hooks", false);
@@ -32,12 +35,4 @@ static void load(void)
 		FreeErrorData(error);
 	}
 	PG_END_TRY();
-}
-
-void _PG_init(void)
-{
-	if (!process_shared_preload_libraries_in_progress)
-		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("ringpipe must be in shared_preload_libraries")));
-	load();
 }

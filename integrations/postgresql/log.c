@@ -8,7 +8,6 @@
 #include <access/xlog.h>
 #include <miscadmin.h>
 #include <utils/backend_status.h>
-#include <utils/elog.h>
 
 #include "events.h"
 
@@ -21,56 +20,56 @@ static struct rp_span checkpoint;
  */
 static bool is_secret(const ErrorData *line)
 {
-	switch (MyBackendType) {
-	case B_INVALID:		/* the postmaster */
-	case B_ARCHIVER:
-	case B_BG_WRITER:
-	case B_CHECKPOINTER:
-	case B_LOGGER:
-	case B_STARTUP:
-	case B_WAL_WRITER:
-		return false;
-	case B_AUTOVAC_LAUNCHER:
-	case B_AUTOVAC_WORKER:
+	/* B_INVALID is the postmaster. */
+	const uint32 plain = 1u << B_INVALID | 1u << B_ARCHIVER | 1u << B_BG_WRITER |
+			     1u << B_CHECKPOINTER | 1u << B_LOGGER | 1u << B_STARTUP |
+			     1u << B_WAL_WRITER;
+
+	if (MyBackendType == B_AUTOVAC_LAUNCHER || MyBackendType == B_AUTOVAC_WORKER)
 		return line->elevel >= WARNING;
-	default:
-		return true;
-	}
+	return !(plain >> MyBackendType & 1);
 }
 
 static const char *text_of(const ErrorData *line)
 {
-	const char *text = line->message;
+	const char *text = ringpipe_sql_text || !is_secret(line) ? line->message :
+			   line->message_id;
 
-	if (!ringpipe_sql_text && is_secret(line))
-		text = line->message_id;
 	return text ? text : "";
 }
 
+#define WRITE(level, line) \
+	do { \
+		if (postgresql_log_##level##_enabled()) \
+			postgresql_log_##level(pgstat_get_my_query_id(), \
+					       unpack_sql_state((line)->sqlerrcode), \
+					       text_of(line)); \
+	} while (0)
+
 static void write_line(const ErrorData *line)
 {
-	const uint64 query_id = pgstat_get_my_query_id();
-	const char *state = unpack_sql_state(line->sqlerrcode), *text = text_of(line);
-
 	if (line->elevel >= FATAL)
-		postgresql_log_critical(query_id, state, text);
+		WRITE(critical, line);
 	else if (line->elevel >= ERROR)
-		postgresql_log_error(query_id, state, text);
+		WRITE(error, line);
 	else if (line->elevel >= WARNING)
-		postgresql_log_warning(query_id, state, text);
+		WRITE(warning, line);
 	else if (line->elevel >= LOG)
-		postgresql_log_notice(query_id, state, text);
+		WRITE(notice, line);
 	else
-		postgresql_log_debug(query_id, state, text);
+		WRITE(debug, line);
+}
+
+static bool is_checkpoint_traced(void)
+{
+	return checkpoint.begun_ns != 0 || postgresql_checkpoint_start_enabled() |
+	       postgresql_checkpoint_stop_enabled();
 }
 
 static void begin_checkpoint(const ErrorData *line, bool is_restartpoint)
 {
 	struct rp_activity outer;
 
-	checkpoint.begun_ns = 0;
-	if (!postgresql_checkpoint_start_enabled() && !postgresql_checkpoint_stop_enabled())
-		return;
 	rp_span_begin(&checkpoint, &outer);
 	postgresql_checkpoint_start(is_restartpoint, line->message);
 	rp_activity_end(&outer);
@@ -78,18 +77,16 @@ static void begin_checkpoint(const ErrorData *line, bool is_restartpoint)
 
 static void end_checkpoint(void)
 {
+	const CheckpointStatsData *stats = &CheckpointStats;
 	struct rp_activity outer;
 	uint64_t duration_ns;
 
 	if (checkpoint.begun_ns == 0)
 		return;
 	duration_ns = rp_span_end(&checkpoint, &outer);
-	postgresql_checkpoint_stop((uint32_t)CheckpointStats.ckpt_bufs_written,
-				   (uint32_t)CheckpointStats.ckpt_segs_added,
-				   (uint32_t)CheckpointStats.ckpt_segs_removed,
-				   (uint32_t)CheckpointStats.ckpt_segs_recycled,
-				   (uint32_t)CheckpointStats.ckpt_sync_rels,
-				   CheckpointStats.ckpt_longest_sync, duration_ns);
+	postgresql_checkpoint_stop(stats->ckpt_bufs_written, stats->ckpt_segs_added,
+				   stats->ckpt_segs_removed, stats->ckpt_segs_recycled,
+				   stats->ckpt_sync_rels, stats->ckpt_longest_sync, duration_ns);
 	rp_activity_end(&outer);
 }
 
@@ -101,7 +98,7 @@ static void on_log(ErrorData *line)
 	if (line->elevel >= ERROR)
 		ringpipe_count(RINGPIPE_LOGGED_ERRORS);
 	/* The formats begin with "checkpoint" or "restartpoint". */
-	if (MyBackendType == B_CHECKPOINTER && line->message_id) {
+	if (MyBackendType == B_CHECKPOINTER && line->message_id && is_checkpoint_traced()) {
 		if (strstr(line->message_id, "point starting:"))
 			begin_checkpoint(line, line->message_id[0] == 'r');
 		else if (strstr(line->message_id, "point complete:"))

@@ -78,35 +78,23 @@ uint64 ringpipe_plan_id(PlanState *state)
 
 static const char *kind_of(const Plan *plan)
 {
-	static const struct {
-		NodeTag tag;
-		const char *name;
-	} kinds[] = {
-		{ T_Result, "Result" }, { T_ProjectSet, "ProjectSet" },
-		{ T_ModifyTable, "ModifyTable" }, { T_Append, "Append" },
-		{ T_MergeAppend, "MergeAppend" }, { T_RecursiveUnion, "RecursiveUnion" },
-		{ T_BitmapAnd, "BitmapAnd" }, { T_BitmapOr, "BitmapOr" }, { T_SeqScan, "SeqScan" },
-		{ T_SampleScan, "SampleScan" }, { T_IndexScan, "IndexScan" },
-		{ T_IndexOnlyScan, "IndexOnlyScan" }, { T_BitmapIndexScan, "BitmapIndexScan" },
-		{ T_BitmapHeapScan, "BitmapHeapScan" }, { T_TidScan, "TidScan" },
-		{ T_TidRangeScan, "TidRangeScan" }, { T_SubqueryScan, "SubqueryScan" },
-		{ T_FunctionScan, "FunctionScan" }, { T_ValuesScan, "ValuesScan" },
-		{ T_TableFuncScan, "TableFuncScan" }, { T_CteScan, "CteScan" },
-		{ T_NamedTuplestoreScan, "NamedTuplestoreScan" },
-		{ T_WorkTableScan, "WorkTableScan" }, { T_ForeignScan, "ForeignScan" },
-		{ T_CustomScan, "CustomScan" }, { T_NestLoop, "NestLoop" },
-		{ T_MergeJoin, "MergeJoin" }, { T_HashJoin, "HashJoin" },
-		{ T_Material, "Material" }, { T_Memoize, "Memoize" }, { T_Sort, "Sort" },
-		{ T_IncrementalSort, "IncrementalSort" }, { T_Group, "Group" }, { T_Agg, "Agg" },
-		{ T_WindowAgg, "WindowAgg" }, { T_Unique, "Unique" }, { T_Gather, "Gather" },
-		{ T_GatherMerge, "GatherMerge" }, { T_Hash, "Hash" }, { T_SetOp, "SetOp" },
-		{ T_LockRows, "LockRows" }, { T_Limit, "Limit" },
+#define KIND(name) [T_##name] = #name
+	static const char *const kinds[] = {
+		KIND(Result), KIND(ProjectSet), KIND(ModifyTable), KIND(Append), KIND(MergeAppend),
+		KIND(RecursiveUnion), KIND(BitmapAnd), KIND(BitmapOr), KIND(SeqScan),
+		KIND(SampleScan), KIND(IndexScan), KIND(IndexOnlyScan), KIND(BitmapIndexScan),
+		KIND(BitmapHeapScan), KIND(TidScan), KIND(TidRangeScan), KIND(SubqueryScan),
+		KIND(FunctionScan), KIND(ValuesScan), KIND(TableFuncScan), KIND(CteScan),
+		KIND(NamedTuplestoreScan), KIND(WorkTableScan), KIND(ForeignScan), KIND(CustomScan),
+		KIND(NestLoop), KIND(MergeJoin), KIND(HashJoin), KIND(Material), KIND(Memoize),
+		KIND(Sort), KIND(IncrementalSort), KIND(Group), KIND(Agg), KIND(WindowAgg),
+		KIND(Unique), KIND(Gather), KIND(GatherMerge), KIND(Hash), KIND(SetOp),
+		KIND(LockRows), KIND(Limit),
 	};
+#undef KIND
+	const size_t tag = nodeTag(plan);
 
-	for (size_t i = 0; i < lengthof(kinds); i++)
-		if (kinds[i].tag == nodeTag(plan))
-			return kinds[i].name;
-	return "unknown";
+	return tag < lengthof(kinds) && kinds[tag] ? kinds[tag] : "unknown";
 }
 
 static bool write_node(PlanState *state, struct node_walk *walk)
@@ -127,13 +115,10 @@ static bool write_node(PlanState *state, struct node_walk *walk)
 				      (uint64_t)(measured->startup * 1e9),
 				      (uint64_t)(measured->total * 1e9),
 				      measured->nfiltered1 + measured->nfiltered2,
-				      state->plan->plan_rows, (uint64_t)buffers->shared_blks_hit,
-				      (uint64_t)buffers->shared_blks_read,
-				      (uint64_t)buffers->shared_blks_dirtied,
-				      (uint64_t)buffers->temp_blks_read,
-				      (uint64_t)buffers->temp_blks_written,
-				      (uint64_t)measured->walusage.wal_records,
-				      measured->walusage.wal_bytes);
+				      state->plan->plan_rows, buffers->shared_blks_hit,
+				      buffers->shared_blks_read, buffers->shared_blks_dirtied,
+				      buffers->temp_blks_read, buffers->temp_blks_written,
+				      measured->walusage.wal_records, measured->walusage.wal_bytes);
 	}
 	return planstate_tree_walker(state, write_node, &inner);
 }

@@ -57,7 +57,7 @@ static ProcessUtility_hook_type previous_utility;
 
 static bool is_traced(void)
 {
-	return postgresql_query_start_enabled() || postgresql_query_stop_enabled() ||
+	return postgresql_query_start_enabled() | postgresql_query_stop_enabled() |
 	       postgresql_nodes_node_enabled();
 }
 
@@ -129,15 +129,11 @@ static void end(struct statement *statement, bool error)
 		return;
 	duration_ns = rp_span_end(&statement->span, &outer);
 	postgresql_query_stop(statement->query_id, statement->plan_id, statement->rows, error,
-			      (uint64_t)buffers->shared_blks_hit,
-			      (uint64_t)buffers->shared_blks_read,
-			      (uint64_t)buffers->shared_blks_dirtied,
-			      (uint64_t)buffers->shared_blks_written,
-			      (uint64_t)buffers->local_blks_read,
-			      (uint64_t)buffers->local_blks_written,
-			      (uint64_t)buffers->temp_blks_read,
-			      (uint64_t)buffers->temp_blks_written, (uint64_t)wal->wal_records,
-			      (uint64_t)wal->wal_fpi, wal->wal_bytes, duration_ns);
+			      buffers->shared_blks_hit, buffers->shared_blks_read,
+			      buffers->shared_blks_dirtied, buffers->shared_blks_written,
+			      buffers->local_blks_read, buffers->local_blks_written,
+			      buffers->temp_blks_read, buffers->temp_blks_written,
+			      wal->wal_records, wal->wal_fpi, wal->wal_bytes, duration_ns);
 	rp_activity_end(&outer);
 }
 
@@ -159,7 +155,7 @@ static void leave(struct statement *statement, const struct call *call)
 	rp_activity_set(&call->outer);
 }
 
-/* Runs a call of the executor for a statement, also if an error leaves it. */
+/* Runs a call of PostgreSQL for a statement. An error that leaves the call ends the statement. */
 #define DURING(statement, what) \
 	do { \
 		struct call during_; \
@@ -168,11 +164,14 @@ static void leave(struct statement *statement, const struct call *call)
 		{ \
 			what; \
 		} \
-		PG_FINALLY(); \
+		PG_CATCH(); \
 		{ \
 			leave(statement, &during_); \
+			end(statement, true); \
+			PG_RE_THROW(); \
 		} \
 		PG_END_TRY(); \
+		leave(statement, &during_); \
 	} while (0)
 
 static struct statement *find(const QueryDesc *query)
@@ -184,25 +183,15 @@ static struct statement *find(const QueryDesc *query)
 	return statement;
 }
 
-static void forget(const struct statement *statement)
-{
-	struct statement **link = &statements;
-
-	while (*link && *link != statement)
-		link = &(*link)->next;
-	if (*link)
-		*link = statement->next;
-}
-
-/* Runs when the memory of an execution is freed. Before, ExecutorEnd() ends the span. */
+/* Runs when the memory of an execution is freed. Without an error, the span has ended before. */
 static void on_free(void *data)
 {
-	struct statement *statement = data;
+	struct statement *statement = data, **link = &statements;
 
-	if (find(statement->query) != statement)
-		return;
 	end(statement, true);
-	forget(statement);
+	while (*link != statement)
+		link = &(*link)->next;
+	*link = statement->next;
 }
 
 static void start_traced(QueryDesc *query, int flags)
@@ -211,35 +200,20 @@ static void start_traced(QueryDesc *query, int flags)
 		.query = query,
 		.query_id = query->plannedstmt->queryId,
 	}, *statement;
-	struct call call;
 
 	if (postgresql_nodes_node_enabled())
 		query->instrument_options |= INSTRUMENT_ALL;
 	begin(&first, GetCommandTagName(CreateCommandTag((Node *)query->plannedstmt)),
 	      query->sourceText);
-	enter(&first, &call);
-	PG_TRY();
-	{
-		previous_start(query, flags);
-		statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement));
-	}
-	PG_CATCH();
-	{
-		leave(&first, &call);
-		end(&first, true);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	leave(&first, &call);
-	*statement = first;
-	statement->plan_id = ringpipe_plan_id(query->planstate);
-	/* As in EXPLAIN, the start does not count. */
-	memset(&statement->buffers, 0, sizeof(statement->buffers));
-	memset(&statement->wal, 0, sizeof(statement->wal));
-	statement->next = statements;
+	DURING(&first, previous_start(query, flags);
+	       statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement)));
+	/* As in EXPLAIN, the buffers and the WAL of the start do not count. */
+	*statement = (struct statement){
+		.next = statements, .query = query, .span = first.span, .query_id = first.query_id,
+		.plan_id = ringpipe_plan_id(query->planstate),
+		.on_free = { .func = on_free, .arg = statement },
+	};
 	statements = statement;
-	statement->on_free.func = on_free;
-	statement->on_free.arg = statement;
 	MemoryContextRegisterResetCallback(query->estate->es_query_cxt, &statement->on_free);
 }
 
@@ -287,7 +261,6 @@ static void on_end(QueryDesc *query)
 		if (postgresql_nodes_node_enabled() && query->planstate->instrument)
 			DURING(statement, ringpipe_nodes_write(query, statement->plan_id));
 		end(statement, false);
-		forget(statement);
 	}
 	previous_end(query);
 }
@@ -298,7 +271,6 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 		       QueryCompletion *completion)
 {
 	struct statement statement = { .query_id = planned->queryId };
-	struct call call;
 
 	ringpipe_sessions_poll();
 	ringpipe_count(RINGPIPE_STATEMENTS);
@@ -308,25 +280,14 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 		return;
 	}
 	begin(&statement, GetCommandTagName(CreateCommandTag(planned->utilityStmt)), text);
-	enter(&statement, &call);
-	PG_TRY();
-	{
-		previous_utility(planned, text, read_only, context, parameters, environment,
-				 receiver, completion);
-	}
-	PG_CATCH();
-	{
-		leave(&statement, &call);
-		end(&statement, true);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	leave(&statement, &call);
+	DURING(&statement, previous_utility(planned, text, read_only, context, parameters,
+					    environment, receiver, completion));
 	statement.rows = completion ? completion->nprocessed : 0;
 	end(&statement, false);
 }
 
-static void end_plan(struct rp_span *span, uint64 query_id, const PlannedStmt *planned)
+static void end_plan(struct rp_span *span, uint64 query_id, const PlannedStmt *planned,
+		     const struct rp_activity *before)
 {
 	double cost = planned ? planned->planTree->total_cost : 0;
 	double rows = planned ? planned->planTree->plan_rows : 0;
@@ -334,7 +295,7 @@ static void end_plan(struct rp_span *span, uint64 query_id, const PlannedStmt *p
 	uint64_t duration_ns = rp_span_end(span, &outer);
 
 	postgresql_plan_stop(query_id, cost, rows, !planned, duration_ns);
-	rp_activity_end(&outer);
+	rp_activity_end(before);
 }
 
 static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamListInfo parameters)
@@ -347,7 +308,7 @@ static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamLi
 
 	ringpipe_sessions_poll();
 	ringpipe_count(RINGPIPE_PLANS);
-	if (!postgresql_plan_start_enabled() && !postgresql_plan_stop_enabled())
+	if (!(postgresql_plan_start_enabled() | postgresql_plan_stop_enabled()))
 		return previous_planner(parse, text, options, parameters);
 	begin_span(&span, text, &outer);
 	postgresql_plan_start(query_id);
@@ -357,13 +318,11 @@ static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamLi
 	}
 	PG_CATCH();
 	{
-		end_plan(&span, query_id, NULL);
-		rp_activity_end(&outer);
+		end_plan(&span, query_id, NULL, &outer);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	end_plan(&span, query_id, planned);
-	rp_activity_end(&outer);
+	end_plan(&span, query_id, planned, &outer);
 	return planned;
 }
 
@@ -378,20 +337,16 @@ static void on_analyze(ParseState *state, Query *query, JumbleState *jumble)
 		previous_analyze(state, query, jumble);
 }
 
+#define TAKE(hook, previous, standard, own) \
+	((previous) = (hook) ? (hook) : (standard), (hook) = (own))
+
 void ringpipe_query_init(void)
 {
-	previous_analyze = post_parse_analyze_hook;
-	post_parse_analyze_hook = on_analyze;
-	previous_planner = planner_hook ? planner_hook : standard_planner;
-	planner_hook = on_plan;
-	previous_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
-	ExecutorStart_hook = on_start;
-	previous_run = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
-	ExecutorRun_hook = on_run;
-	previous_finish = ExecutorFinish_hook ? ExecutorFinish_hook : standard_ExecutorFinish;
-	ExecutorFinish_hook = on_finish;
-	previous_end = ExecutorEnd_hook ? ExecutorEnd_hook : standard_ExecutorEnd;
-	ExecutorEnd_hook = on_end;
-	previous_utility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;
-	ProcessUtility_hook = on_utility;
+	TAKE(post_parse_analyze_hook, previous_analyze, NULL, on_analyze);
+	TAKE(planner_hook, previous_planner, standard_planner, on_plan);
+	TAKE(ExecutorStart_hook, previous_start, standard_ExecutorStart, on_start);
+	TAKE(ExecutorRun_hook, previous_run, standard_ExecutorRun, on_run);
+	TAKE(ExecutorFinish_hook, previous_finish, standard_ExecutorFinish, on_finish);
+	TAKE(ExecutorEnd_hook, previous_end, standard_ExecutorEnd, on_end);
+	TAKE(ProcessUtility_hook, previous_utility, standard_ProcessUtility, on_utility);
 }

@@ -10,7 +10,6 @@
 #include <miscadmin.h>
 #include <pgstat.h>
 #include <postmaster/bgworker.h>
-#include <postmaster/interrupt.h>
 #include <storage/latch.h>
 #include <storage/lock.h>
 #include <storage/proc.h>

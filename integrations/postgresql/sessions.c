@@ -93,15 +93,23 @@ static void start_own(int place, const struct ringpipe_wanted *wanted)
 	add_stats(place, wanted->id, last_error == 0, NULL);
 }
 
+static struct ringpipe_wanted copy_of_wanted(int place)
+{
+	struct ringpipe_wanted wanted;
+
+	LWLockAcquire(ringpipe_shared->lock, LW_SHARED);
+	wanted = ringpipe_shared->wanted[place];
+	LWLockRelease(ringpipe_shared->lock);
+	return wanted;
+}
+
 static void update(uint64 generation)
 {
 	struct ringpipe_wanted wanted;
 
 	seen_generation = generation;
 	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
-		LWLockAcquire(ringpipe_shared->lock, LW_SHARED);
-		wanted = ringpipe_shared->wanted[i];
-		LWLockRelease(ringpipe_shared->lock);
+		wanted = copy_of_wanted(i);
 		if (own[i].id && (own[i].id != wanted.id || !wanted.is_running))
 			stop_own(i);
 		if (wanted.id && wanted.is_running && own[i].id != wanted.id)
@@ -111,11 +119,8 @@ static void update(uint64 generation)
 
 void ringpipe_sessions_poll(void)
 {
-	uint64 generation;
+	uint64 generation = pg_atomic_read_u64(&ringpipe_shared->generation);
 
-	if (!ringpipe_shared)
-		return;
-	generation = pg_atomic_read_u64(&ringpipe_shared->generation);
 	if (generation != seen_generation)
 		update(generation);
 }
@@ -129,28 +134,27 @@ static void require_memory(void)
 
 static void check_start(const char *providers, const char *folder, int buffer_mb)
 {
-	struct rp_session_provider *parsed;
+	struct rp_session_provider *parsed = NULL;
+	const char *wrong = NULL;
 	struct stat status;
-	size_t count, at;
+	size_t count = 0, at = 0;
 	int ret = rp_providers_parse(providers, &parsed, &count, &at);
 
-	if (ret == -ENOMEM)
-		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	if (ret == 0)
 		free(parsed);
+	if (ret == -ENOMEM)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	if (ret != 0 || count == 0)
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("invalid list of providers, from \"%s\" on",
-				       ret != 0 ? providers + at : providers)));
-	if (strlen(providers) >= RINGPIPE_PROVIDERS_MAX || strlen(folder) >= MAXPGPATH)
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("the list of providers or the folder is too long")));
-	if (!is_absolute_path(folder) || stat(folder, &status) != 0 || !S_ISDIR(status.st_mode))
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"%s\" is not the absolute path of a folder", folder)));
-	if (buffer_mb < 1 || buffer_mb > 1024)
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("the buffer has 1 to 1024 MB, not %d", buffer_mb)));
+		wrong = psprintf("invalid list of providers, from \"%s\" on",
+				 providers + (ret != 0 ? at : 0));
+	else if (strlen(providers) >= RINGPIPE_PROVIDERS_MAX || strlen(folder) >= MAXPGPATH)
+		wrong = "the list of providers or the folder is too long";
+	else if (!is_absolute_path(folder) || stat(folder, &status) || !S_ISDIR(status.st_mode))
+		wrong = psprintf("\"%s\" is not the absolute path of a folder", folder);
+	else if (buffer_mb < 1 || buffer_mb > 1024)
+		wrong = psprintf("the buffer has 1 to 1024 MB, not %d", buffer_mb);
+	if (wrong)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", wrong)));
 }
 
 /* Returns an unused place, or that of the session that was stopped first, or -1. */
@@ -163,6 +167,24 @@ static int find_place(void)
 		if (!wanted[i].is_running && (place < 0 || wanted[i].id < wanted[place].id))
 			place = i;
 	return place;
+}
+
+/* Tells the processes to stop a session. Returns whether it was running. */
+static bool end_wanted(int id)
+{
+	struct ringpipe_wanted *wanted = ringpipe_shared->wanted;
+	bool found = false;
+
+	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
+		if (wanted[i].id == id && wanted[i].is_running) {
+			wanted[i].is_running = false;
+			pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
+			found = true;
+		}
+	}
+	LWLockRelease(ringpipe_shared->lock);
+	return found;
 }
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_start);
@@ -183,10 +205,8 @@ Datum ringpipe_start(PG_FUNCTION_ARGS)
 	place = find_place();
 	if (place >= 0) {
 		wanted = &ringpipe_shared->wanted[place];
-		memset(wanted, 0, sizeof(*wanted));
-		id = wanted->id = ++ringpipe_shared->next_id;
-		wanted->is_running = true;
-		wanted->buffer_mb = buffer_mb;
+		id = ++ringpipe_shared->next_id;
+		*wanted = (struct ringpipe_wanted){ id, true, buffer_mb };
 		strlcpy(wanted->providers, providers, sizeof(wanted->providers));
 		strlcpy(wanted->folder, folder, sizeof(wanted->folder));
 		pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
@@ -199,11 +219,7 @@ Datum ringpipe_start(PG_FUNCTION_ARGS)
 	ringpipe_sessions_poll();
 	if (own[place].id == id && own[place].session)
 		PG_RETURN_INT32(id);
-	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
-	if (wanted->id == id)
-		wanted->is_running = false;
-	pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
-	LWLockRelease(ringpipe_shared->lock);
+	(void)end_wanted(id);
 	errno = -last_error;
 	ereport(ERROR, (errcode_for_file_access(),
 			errmsg("cannot start a session in \"%s\": %m", folder)));
@@ -212,22 +228,10 @@ Datum ringpipe_start(PG_FUNCTION_ARGS)
 PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_stop);
 Datum ringpipe_stop(PG_FUNCTION_ARGS)
 {
-	int id = PG_GETARG_INT32(0);
-	bool found = false;
+	bool found;
 
 	require_memory();
-	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
-		struct ringpipe_wanted *wanted = &ringpipe_shared->wanted[i];
-
-		if (wanted->id == id && wanted->is_running) {
-			wanted->is_running = false;
-			found = true;
-		}
-	}
-	if (found)
-		pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
-	LWLockRelease(ringpipe_shared->lock);
+	found = end_wanted(PG_GETARG_INT32(0));
 	ringpipe_sessions_poll();
 	PG_RETURN_BOOL(found);
 }
@@ -236,27 +240,21 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_sessions);
 Datum ringpipe_sessions(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *)fcinfo->resultinfo;
-	struct ringpipe_wanted wanted;
 	bool nulls[8] = { false };
-	Datum values[8];
 
 	require_memory();
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
-		LWLockAcquire(ringpipe_shared->lock, LW_SHARED);
-		wanted = ringpipe_shared->wanted[i];
-		LWLockRelease(ringpipe_shared->lock);
-		if (!wanted.id)
-			continue;
-		values[0] = Int32GetDatum(wanted.id);
-		values[1] = CStringGetTextDatum(wanted.providers);
-		values[2] = CStringGetTextDatum(wanted.folder);
-		values[3] = BoolGetDatum(wanted.is_running);
-		values[4] = Int32GetDatum(wanted.processes);
-		values[5] = Int32GetDatum(wanted.failed);
-		values[6] = Int64GetDatum((int64)wanted.delivered);
-		values[7] = Int64GetDatum((int64)wanted.lost);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		const struct ringpipe_wanted wanted = copy_of_wanted(i);
+		Datum values[] = {
+			Int32GetDatum(wanted.id), CStringGetTextDatum(wanted.providers),
+			CStringGetTextDatum(wanted.folder), BoolGetDatum(wanted.is_running),
+			Int32GetDatum(wanted.processes), Int32GetDatum(wanted.failed),
+			Int64GetDatum((int64)wanted.delivered), Int64GetDatum((int64)wanted.lost),
+		};
+
+		if (wanted.id)
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum)0;
 }
@@ -266,13 +264,13 @@ Datum ringpipe_counters(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *)fcinfo->resultinfo;
 	bool nulls[2] = { false };
-	Datum values[2];
 
 	require_memory();
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < RINGPIPE_COUNTERS; i++) {
-		values[0] = CStringGetTextDatum(ringpipe_counter_names[i]);
-		values[1] = Int64GetDatum((int64)ringpipe_counter_sum(i));
+		Datum values[] = { CStringGetTextDatum(ringpipe_counter_names[i]),
+				   Int64GetDatum((int64)ringpipe_counter_sum(i)) };
+
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum)0;
