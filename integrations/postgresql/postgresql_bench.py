@@ -7,9 +7,7 @@ import tempfile
 
 import callgrind
 import servers
-from postgresql_server import PATIENCE, Server, install, why_not
-
-drive = servers.drive
+from postgresql_server import Server, drive, install, why_not
 
 __all__ = ['why_not']
 UNIT, UNITS = 'transaction', 'transactions'
@@ -17,50 +15,33 @@ WAYS = servers.ways('postgresql:1', 'postgresql,postgresql-log')
 CLIENTS = 2
 
 
-class Cluster(Server):
-    """A server whose program is started directly, so that a wrapper can measure it."""
-
-    def __init__(self, module, folder):
-        super().__init__(*module[:2], tempfile.mkdtemp(dir=folder))
-        self.preload = 'ringpipe' if module[2] else ''
-        self.process = None
-
-    def start(self, _is_traced=False, wrapper=(), environment=None):
-        self.configure(self.preload)
-        self.process = subprocess.Popen(
-            [*self.as_user, *wrapper, self.programs + '/postgres', '-D', self.data],
-            cwd=self.folder, env={**self.environment, **(environment or {}),
-                                  'LD_LIBRARY_PATH': self.environment['LD_LIBRARY_PATH']},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        drive.wait_for(self.is_ready, 'the server', [self.process])
-
-    def is_ready(self):
-        """Without a connection, which would cost instructions."""
-        with contextlib.suppress(OSError), open(self.data + '/postmaster.pid',
-                                                encoding='ascii') as file:
-            return 'ready' in file.read()
-        return False
-
-    def stop(self, mode='fast'):
-        super().stop(mode)
-        self.process.wait(PATIENCE)
-
-
-# Without the extension, the same copy of PostgreSQL runs: its folder is found by prepare().
+# Without the extension, the same copy of PostgreSQL runs: prepare() adds its folder.
 installed = []
 
 
 def prepare(build, folder):
-    installed[:] = install(build, os.path.join(folder, 'root'))
-    return (*installed, True)
+    installed[:] = [install(folder, build)]
+    return 'ringpipe'
+
+
+class Cluster(Server):
+    """A server in a folder of its own, with the extension or without one."""
+
+    def __init__(self, module, folder):
+        os.chmod(folder, 0o755)
+        super().__init__(installed[0], tempfile.mkdtemp(dir=folder))
+        self.preload = module or ''
+
+    def start(self, _is_traced=False, wrapper=(), environment=None):
+        environment = {**(environment or {}), 'TMPDIR': self.folder}
+        super().start(self.preload, wrapper, environment)
 
 
 class Load:
     """PostgreSQL under pgbench's load."""
 
     def __init__(self, module, folder, _ringpipe):
-        os.chmod(folder, 0o755)
-        self.server = Cluster(module or (*installed, False), folder)
+        self.server = Cluster(module, folder)
         self.server.start()
         self.stack = contextlib.ExitStack()
         self.stack.callback(self.server.stop)
@@ -94,8 +75,7 @@ class Load:
 
 
 def instructions(module, folder, _ringpipe, count):
-    os.chmod(folder, 0o755)
-    server = Cluster(module or (*installed, False), folder)
+    server = Cluster(module, folder)
 
     def work():
         server.sql(*['SELECT relname FROM pg_class WHERE oid = 1259'] * count)

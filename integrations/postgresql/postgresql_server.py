@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: MIT
 """Builds the extension and starts servers with it, for the tests and the benchmark."""
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# The benchmark has another module that is called servers.
+sys.path.insert(0, os.path.join(HERE, "..", ".."))
+from integrations import servers  # noqa: E402 pylint: disable=wrong-import-position
+
+drive = servers.drive
 SYSTEM = "/usr/lib/postgresql/15"
-PATIENCE = 60
+PATIENCE = 120
 SETTINGS = """
 listen_addresses = ''
 unix_socket_directories = '{folder}'
@@ -20,7 +28,7 @@ autovacuum = off
 
 def why_not():
     """Return what this machine lacks, or None."""
-    for program in ("cc", "make", "pkg-config", SYSTEM + "/bin/pgbench"):
+    for program in ("cc", "make", "pkg-config", "setpriv", SYSTEM + "/bin/pgbench"):
         if not shutil.which(program):
             return f"no {program}"
     if not os.path.exists("/usr/include/postgresql/15/server/postgres.h"):
@@ -33,58 +41,69 @@ def run(command, **options):
                           text=True, timeout=PATIENCE, **options).stdout
 
 
-def install(build, root):
-    """Install ringpipe below `root`, and a copy of PostgreSQL with the extension. PostgreSQL finds
-    its files relative to its program, so the copy needs nothing else. Return both folders."""
-    run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"],
-        env=dict(os.environ, DESTDIR=root))
-    package = run(["find", root, "-name", "ringpipe.pc"]).strip()
+def install(folder, build):
+    """Install ringpipe below `folder`, and a copy of PostgreSQL with the extension. PostgreSQL
+    finds its files relative to its program, so the copy needs nothing else. Return the folder of
+    the programs."""
+    environment, root = servers.install(folder, build), folder + "/root"
     done = subprocess.run([os.path.join(HERE, "build"), root], check=False, text=True,
                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE,
-                          env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(package),
-                                   PKG_CONFIG_SYSROOT_DIR=root))
+                          env=environment)
     assert done.returncode == 0, done.stderr
-    for folder in (SYSTEM, "/usr/share/postgresql/15"):
-        shutil.copytree(folder, root + folder, dirs_exist_ok=True,
+    for copied in (SYSTEM, "/usr/share/postgresql/15"):
+        shutil.copytree(copied, root + copied, dirs_exist_ok=True,
                         ignore=shutil.ignore_patterns("bitcode", "pgxs", "man"))
-    return root + SYSTEM + "/bin", os.path.dirname(os.path.dirname(package))
+    return root + SYSTEM + "/bin"
 
 
 class Server:
-    """A cluster of its own, whose processes run as an ordinary user."""
+    """A cluster of its own, whose processes run as an ordinary user and end with this process."""
 
-    def __init__(self, programs, libraries, folder):
+    def __init__(self, programs, folder):
         self.programs, self.folder, self.data = programs, folder, folder + "/data"
-        self.log = folder + "/log"
-        self.environment = dict(os.environ, TMPDIR=folder, LD_LIBRARY_PATH=libraries,
-                                PGHOST=folder, PGUSER="admin", PGDATABASE="postgres")
-        self.as_user = []
+        self.log, self.process = folder + "/log", None
+        self.environment = dict(os.environ, TMPDIR=folder, PGHOST=folder, PGUSER="admin",
+                                PGDATABASE="postgres")
+        # An immediate shutdown.
+        self.as_user = ["setpriv", "--pdeathsig=QUIT"]
         if os.getuid() == 0:
             user = pwd.getpwnam("nobody")
             os.chown(folder, user.pw_uid, user.pw_gid)
-            self.as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
-                            "--clear-groups"]
-        self.call("initdb", "-D", self.data, "-A", "trust", "-U", "admin", "--no-sync",
-                  "--no-instructions")
+            self.as_user += [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+        run([*self.as_user, programs + "/initdb", "-D", self.data, "-A", "trust", "-U", "admin",
+             "--no-sync", "--no-instructions"], env=self.environment, cwd=folder,
+            stderr=subprocess.STDOUT)
 
-    def call(self, program, *arguments):
-        return run([*self.as_user, f"{self.programs}/{program}", *arguments],
-                   env=self.environment, cwd=self.folder, stderr=subprocess.STDOUT)
-
-    def configure(self, preload):
+    def start(self, preload="ringpipe", wrapper=(), environment=None):
+        """Start the server. A program `wrapper` may run it, to measure it."""
         with open(self.data + "/postgresql.auto.conf", "w", encoding="ascii") as file:
             file.write(SETTINGS.format(folder=self.folder, preload=preload))
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [*self.as_user, *wrapper, self.programs + "/postgres", "-D", self.data],
+                env={**self.environment, **(environment or {})}, cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        drive.wait_for(self.is_ready, "the server", [self.process])
 
-    def start(self, preload="ringpipe"):
-        self.configure(preload)
-        # A pipe to the postmaster would not end.
-        subprocess.run([*self.as_user, self.programs + "/pg_ctl", "-D", self.data, "-w", "-l",
-                        self.log, "start"], check=True, env=self.environment, cwd=self.folder,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+    def is_ready(self):
+        """Without a connection, which would cost instructions."""
+        with contextlib.suppress(OSError), open(self.data + "/postmaster.pid",
+                                                encoding="ascii") as file:
+            return "ready" in file.read()
+        return False
 
-    def stop(self, mode="fast"):
-        if os.path.exists(self.data + "/postmaster.pid"):
-            self.call("pg_ctl", "-D", self.data, "-w", "-m", mode, "stop")
+    def stop(self):
+        if not self.process:
+            return
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()
+            self.process = None
+
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
 
     def sql(self, *statements, user="admin", check=True, options=""):
         """Execute statements in one backend. Return the rows of the last one as lists of text, or
@@ -106,11 +125,9 @@ class Server:
 
     def pids(self):
         """The processes of the server by their titles."""
-        with open(self.data + "/postmaster.pid", encoding="ascii") as file:
-            master = file.readline().strip()
-        found = {"postmaster": int(master)}
-        done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", master], check=False,
-                              stdout=subprocess.PIPE, text=True)
+        found = {"postmaster": self.process.pid}
+        done = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(self.process.pid)],
+                              check=False, stdout=subprocess.PIPE, text=True, timeout=PATIENCE)
         for line in done.stdout.splitlines():
             pid, _, title = line.strip().partition(" ")
             found[title.strip().removeprefix("postgres: ").strip()] = int(pid)

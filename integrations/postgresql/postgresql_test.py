@@ -15,22 +15,20 @@ import sys
 import tempfile
 import unittest
 
-from postgresql_server import HERE, PATIENCE, Server, install, run, why_not
+from postgresql_server import HERE, PATIENCE, Server, drive, install, run, servers, why_not
 
-sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tests", "linux"))
-import drive  # noqa: E402 pylint: disable=wrong-import-position
 from probes import Tracer  # noqa: E402 pylint: disable=wrong-import-position
 
-RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
-TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
-CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
+BUILD, CALLER, RINGPIPE, TRACE_ID = (servers.BUILD, servers.CALLER, servers.RINGPIPE,
+                                     servers.TRACE_ID)
+of_name, read = servers.of_name, servers.read
 ALL = "postgresql,postgresql-nodes,postgresql-log"
 
 
 class WithServer(unittest.TestCase):
     """Has a server in a folder that the tests of a class share."""
-    root = programs = libraries = None
+    root = programs = None
     is_slow = False
 
     @classmethod
@@ -39,9 +37,11 @@ class WithServer(unittest.TestCase):
             WithServer.root = tempfile.mkdtemp()
             unittest.addModuleCleanup(shutil.rmtree, cls.root, ignore_errors=True)
             os.chmod(cls.root, 0o755)
-            WithServer.programs, WithServer.libraries = install(BUILD, cls.root + "/root")
-        cls.server = Server(cls.programs, cls.libraries, tempfile.mkdtemp(dir=cls.root))
+            WithServer.programs = install(cls.root, BUILD)
+        cls.server = Server(cls.programs, tempfile.mkdtemp(dir=cls.root))
         cls.addClassCleanup(cls.server.stop)
+        # The tools look for the server's sockets there.
+        os.environ["TMPDIR"] = cls.server.folder
 
 
 class WithExtension(WithServer):
@@ -73,15 +73,9 @@ class WithExtension(WithServer):
             return rows if rows[0][0] == "0" else None
         self.assertEqual(drive.wait_for(has_ended, "the end of the sessions"), [["0", "0", "0"]])
 
-    def read(self, path):
-        lines = run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-", path])
-        events = [json.loads(line) for line in lines.splitlines()]
-        self.assertFalse([event for event in events if "Lost" in event["event"]])
-        return events
-
     def events(self):
         """Return the events of all traces, by the process that wrote them."""
-        return {int(re.search(r"-(\d+)\.nettrace$", path).group(1)): self.read(path)
+        return {int(re.search(r"-(\d+)\.nettrace$", path).group(1)): read(path)
                 for path in glob.glob(self.traces + "/*.nettrace")}
 
     def record(self, *statements, providers=ALL, **options):
@@ -90,10 +84,6 @@ class WithExtension(WithServer):
         pid = int(self.server.sql(*statements, "SELECT pg_backend_pid()", **options)[-1][0])
         self.end(number)
         return self.events()[pid]
-
-    @staticmethod
-    def of_name(events, name):
-        return [event["fields"] for event in events if event["event"] == name]
 
     @contextlib.contextmanager
     def probes(self):
@@ -115,20 +105,11 @@ class WithExtension(WithServer):
     @contextlib.contextmanager
     def collect(self, title, providers):
         """Record a process of the server by its title. Yield a list that gets the events."""
-        trace = self.traces + "/collected"
-        pid, events = self.server.pids()[title], []
-        command = [RINGPIPE, "collect", "-f", "-o", trace, "--providers", providers, "-p",
-                   str(pid)]
-        with drive.running(command, stderr=subprocess.DEVNULL,
-                           env=self.server.environment) as recorder:
-            def is_enabled():
-                rows = json.loads(run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
-                                      env=self.server.environment))
-                return any(row["kind"] == "session" for row in rows)
-            drive.wait_for(is_enabled, "a session", [recorder])
+        trace, events = self.traces + "/collected", []
+        with servers.recording(self.server.pids()[title], providers.split(",", maxsplit=1)[0],
+                               trace, "--providers", providers):
             yield events
-            self.assertEqual(drive.interrupt(recorder), 0)
-        events += self.read(trace)
+        events += read(trace)
 
 
 class PostgresqlTest(WithExtension):
@@ -147,12 +128,12 @@ class PostgresqlTest(WithExtension):
         events = self.events()
         counted = {name: {pid: count for (probe, pid), count in probes.items() if probe == name}
                    for name in {probe for probe, _ in probes}}
-        plans = {pid: len(self.of_name(events[pid], "planStart"))
+        plans = {pid: len(of_name(events[pid], "planStart"))
                  for pid in counted["query__plan__start"]}
         self.assertEqual(plans, counted["query__plan__start"])
         # The server executes a statement in a portal, with a probe, and has the same probe for
         # each statement that returns no rows.
-        starts = {pid: self.of_name(events[pid], "queryStart")
+        starts = {pid: of_name(events[pid], "queryStart")
                   for pid in counted["query__execute__start"]}
         writes = {pid: sum(start["command"] in ("INSERT", "UPDATE") for start in rows)
                   for pid, rows in starts.items()}
@@ -163,7 +144,7 @@ class PostgresqlTest(WithExtension):
         self.assertEqual({pid: len(starts[pid]) for pid in simple}, simple)
         self.assertGreaterEqual(sum(simple.values()), 3 * 7 * 200)
         self.assertEqual({pid: len(rows) for pid, rows in starts.items()},
-                         {pid: len(self.of_name(events[pid], "queryStop")) for pid in starts})
+                         {pid: len(of_name(events[pid], "queryStop")) for pid in starts})
 
         def total(probe):
             return sum(count for (name, _), count in probes.items() if name == probe)
@@ -193,7 +174,7 @@ class PostgresqlTest(WithExtension):
             "'(FROM|INTO|UPDATE) numbers'")}
         self.assertEqual(len(counted), 5)
         for query, expected in counted.items():
-            stops = [stop for stop in self.of_name(events, "queryStop")
+            stops = [stop for stop in of_name(events, "queryStop")
                      if stop["query_id"] == int(query) % (1 << 64)]
             sums = [len(stops)] + [sum(stop[name] for stop in stops) for name in (
                 "rows", "shared_blocks_hit", "shared_blocks_read", "shared_blocks_dirtied",
@@ -233,8 +214,8 @@ class PostgresqlTest(WithExtension):
                 self.assertNotIn(b"my-secret", file.read())
         shown = self.record(*work, options="-c ringpipe.sql_text=on")
         self.assertIn("SELECT 'my-secret'", [start["text"]
-                                             for start in self.of_name(shown, "queryStart")])
-        self.assertIn("my-secret", [line["text"] for line in self.of_name(shown, "warning")])
+                                             for start in of_name(shown, "queryStart")])
+        self.assertIn("my-secret", [line["text"] for line in of_name(shown, "warning")])
         self.assertIn("permission denied", self.server.sql("SET ringpipe.sql_text = on",
                                                            user="stranger", check=False))
 
@@ -256,7 +237,7 @@ class PostgresqlTest(WithExtension):
                   for stop in pair if stop["fields"].get("error")]
         # ROLLBACK closes the cursor without its end.
         self.assertEqual(failed, ["SELECT", "SELECT", "CREATE TABLE"])
-        depths = [start["depth"] for start in self.of_name(events, "queryStart")]
+        depths = [start["depth"] for start in of_name(events, "queryStart")]
         self.assertEqual(depths.count(0), len(depths) - 4)
         [cursor] = [pair for pair in spans.values() if len(pair) > 1 and
                     pair[0]["fields"]["command"] == "SELECT" and pair[1]["fields"]["rows"] == 10]
@@ -265,17 +246,17 @@ class PostgresqlTest(WithExtension):
     def test_nodes_have_the_rows_that_explain_shows(self):
         query = "SELECT rest, count(*) FROM numbers WHERE n <= 500 GROUP BY rest"
         events = self.record(query, query.replace("500", "400"), "SELECT n FROM numbers LIMIT 3")
-        ids = [stop["plan_id"] for stop in self.of_name(events, "queryStop")]
+        ids = [stop["plan_id"] for stop in of_name(events, "queryStop")]
         self.assertEqual(ids[0], ids[1])
         self.assertNotEqual(ids[0], ids[2])
-        nodes = self.of_name(events, "node")
+        nodes = of_name(events, "node")
         first = [(node["kind"], node["relation"], node["rows"]) for node in nodes[:2]]
         self.assertEqual(first, [("Agg", "", 7), ("SeqScan", "numbers", 500)])
         self.assertEqual([node["parent"] for node in nodes[:2]], [-1, 0])
         self.assertEqual(nodes[1]["filtered_rows"],
                          int(self.server.sql("SELECT count(*) FROM numbers")[0][0]) - 500)
         # Without the provider, the executor does not measure.
-        self.assertEqual(self.of_name(self.record("SELECT 1", providers="postgresql"), "node"), [])
+        self.assertEqual(of_name(self.record("SELECT 1", providers="postgresql"), "node"), [])
 
     def test_only_permitted_users_start_and_read(self):
         start = f"SELECT ringpipe_start('postgresql', '{self.traces}')"
@@ -290,40 +271,20 @@ class PostgresqlTest(WithExtension):
         self.assertIn("pg_write_server_files",
                       self.server.sql(start, user="stranger", check=False))
 
-    def test_wrong_arguments_of_a_session_are_refused(self):
-        for arguments, text in (
-                ("'a:xyz', '/tmp'", "from \"xyz\" on"), ("'', '/tmp'", "invalid list of"),
-                ("'a', 'here'", "not the absolute path"), ("'a', '/missing'", "not the absolute"),
-                ("'a', '/etc'", "cannot start a session"), ("'a', '/tmp', 0", "1 to 1024 MB"),
-                ("'a', '/tmp', -5", "1 to 1024 MB"),
-                ("'a' || repeat(',a', 999), '/tmp'", "too long")):
-            error = self.server.sql(f"SELECT ringpipe_start({arguments})", check=False)
-            self.assertIn(text, error, arguments)
-        self.assertEqual(self.server.sql("SELECT count(*) FROM ringpipe_sessions() WHERE running"),
-                         [["0"]])
-        self.assertEqual(self.server.sql("SELECT ringpipe_stop(-1)"), [["f"]])
-        started = [self.begin() for _ in range(8)]
-        self.assertIn("8 sessions", self.server.sql(
-            f"SELECT ringpipe_start('a', '{self.traces}')", check=False))
-        for number in started:
-            self.server.sql(f"SELECT ringpipe_stop({number})")
-
     def test_lines_of_the_log_are_events_with_their_level_and_statement(self):
         events = self.record("DO $$ BEGIN RAISE LOG 'x'; RAISE WARNING 'y %', 1; END $$",
                              options="-c ringpipe.sql_text=on")
         lines = [(event["event"], event["fields"]["text"]) for event in events
                  if event["provider"] == "postgresql-log"]
         self.assertEqual(lines, [("notice", "x"), ("warning", "y 1")])
-        [warning] = self.of_name(events, "warning")
+        [warning] = of_name(events, "warning")
         self.assertEqual(warning["sqlstate"], "01000")
-        [block] = [start for start in self.of_name(events, "queryStart")
+        [block] = [start for start in of_name(events, "queryStart")
                    if start["command"] == "DO"]
         self.assertEqual(warning["query_id"], block["query_id"])
 
     def test_each_process_of_the_server_can_be_traced(self):
-        done = run([RINGPIPE, "ps", "--format", "json"], env=self.server.environment)
-        seen = {row["process_id"] for row in json.loads(done)}
-        self.assertLessEqual(set(self.server.pids().values()), seen)
+        self.assertLessEqual(set(self.server.pids().values()), servers.processes())
         self.assertIn("ringpipe sampler", self.server.pids())
 
     def test_checkpoints_are_spans_of_the_checkpointer(self):
@@ -334,48 +295,17 @@ class PostgresqlTest(WithExtension):
             self.server.sql("UPDATE numbers SET n = n", "CHECKPOINT")
             self.server.sql("CHECKPOINT")
             drive.wait_for(lambda: count() == before + 2, "the statistics")
-        stops = self.of_name(events, "checkpointStop")
-        self.assertEqual(len(self.of_name(events, "checkpointStart")), 2)
+        stops = of_name(events, "checkpointStop")
+        self.assertEqual(len(of_name(events, "checkpointStart")), 2)
         self.assertEqual(len(stops), 2)
         with open(self.server.log, encoding="utf-8") as log:
             written = re.findall(r"wrote (\d+) buffers", log.read())[-2:]
         self.assertEqual([str(stop["buffers_written"]) for stop in stops], written)
 
-    def test_waits_for_locks_are_sampled_with_the_owner(self):
-        psql = [self.programs + "/psql", "-qXAt"]
-        owner = subprocess.Popen(psql, env=self.server.environment, stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE, text=True)
-        self.addCleanup(owner.communicate)
-        print("BEGIN; LOCK numbers; SELECT pg_backend_pid();", file=owner.stdin, flush=True)
-        owner_pid = int(owner.stdout.readline())
-        with self.collect("ringpipe sampler", "postgresql-samples") as events:
-            with drive.running([*psql, "-c", "SELECT count(*) FROM numbers"],
-                               env=self.server.environment, stdout=subprocess.DEVNULL) as waiter:
-                def waits():
-                    rows = self.server.sql("SELECT pid FROM pg_locks WHERE NOT granted")
-                    return rows[0][0] if rows else None
-
-                def samples():
-                    return int(dict(self.server.sql("SELECT * FROM ringpipe_counters()"))[
-                        "samples"])
-                waiter_pid = int(drive.wait_for(waits, "a wait", [waiter]))
-                before = samples()
-                drive.wait_for(lambda: samples() > before + 1, "samples", [waiter])
-                print("COMMIT;", file=owner.stdin, flush=True)
-                self.assertEqual(waiter.wait(PATIENCE), 0)
-        waits = self.of_name(events, "lock_wait")
-        self.assertEqual({(wait["pid"], wait["owner_pid"], wait["owner_mode"], wait["mode"])
-                          for wait in waits},
-                         {(waiter_pid, owner_pid, "AccessExclusiveLock", "AccessShareLock")})
-        [[relation]] = self.server.sql("SELECT 'numbers'::regclass::oid")
-        self.assertEqual({str(wait["relation"]) for wait in waits}, {relation})
-        self.assertIn(("Lock", "relation"), {(wait["wait_type"], wait["wait_event"])
-                                             for wait in self.of_name(events, "wait")})
-        self.assertTrue(self.of_name(events, "writes"))
-
 
 class OtherServersTest(WithServer):
     """Servers that start without the library, or with another one."""
+    is_slow = True
 
     def setUp(self):
         self.addCleanup(self.server.stop)
@@ -404,7 +334,7 @@ class OtherServersTest(WithServer):
         self.assertIn("WARNING:  ringpipe is not loaded", log)
 
     def test_functions_refuse_without_shared_preload_libraries(self):
-        self.server.environment["LD_LIBRARY_PATH"] = self.libraries
+        self.server.environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
         self.server.start("")
         self.server.sql("CREATE EXTENSION ringpipe")
         for function in ("start('a', '/tmp')", "stop(1)", "sessions()", "counters()"):
@@ -453,6 +383,56 @@ class LongTest(WithExtension):
             return [int(row[0]) for row in rows] if len(rows) == 3 else None
         return bench, drive.wait_for(waiting, "the backends", [bench])
 
+    def test_wrong_arguments_of_a_session_are_refused(self):
+        for arguments, text in (
+                ("'a:xyz', '/tmp'", "from \"xyz\" on"), ("'', '/tmp'", "invalid list of"),
+                ("'a', 'here'", "not the absolute path"), ("'a', '/missing'", "not the absolute"),
+                ("'a', '/etc'", "cannot start a session"), ("'a', '/tmp', 0", "1 to 1024 MB"),
+                ("'a', '/tmp', -5", "1 to 1024 MB"),
+                ("'a' || repeat(',a', 999), '/tmp'", "too long")):
+            error = self.server.sql(f"SELECT ringpipe_start({arguments})", check=False)
+            self.assertIn(text, error, arguments)
+        self.assertEqual(self.server.sql("SELECT count(*) FROM ringpipe_sessions() WHERE running"),
+                         [["0"]])
+        self.assertEqual(self.server.sql("SELECT ringpipe_stop(-1)"), [["f"]])
+        started = [self.begin() for _ in range(8)]
+        self.assertIn("8 sessions", self.server.sql(
+            f"SELECT ringpipe_start('a', '{self.traces}')", check=False))
+        for number in started:
+            self.server.sql(f"SELECT ringpipe_stop({number})")
+
+    def test_waits_for_locks_are_sampled_with_the_owner(self):
+        psql = [self.programs + "/psql", "-qXAt"]
+        owner = subprocess.Popen(psql, env=self.server.environment, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(owner.communicate)
+        print("BEGIN; LOCK numbers; SELECT pg_backend_pid();", file=owner.stdin, flush=True)
+        owner_pid = int(owner.stdout.readline())
+        with self.collect("ringpipe sampler", "postgresql-samples") as events:
+            with drive.running([*psql, "-c", "SELECT count(*) FROM numbers"],
+                               env=self.server.environment, stdout=subprocess.DEVNULL) as waiter:
+                def waits():
+                    rows = self.server.sql("SELECT pid FROM pg_locks WHERE NOT granted")
+                    return rows[0][0] if rows else None
+
+                def samples():
+                    return int(dict(self.server.sql("SELECT * FROM ringpipe_counters()"))[
+                        "samples"])
+                waiter_pid = int(drive.wait_for(waits, "a wait", [waiter]))
+                before = samples()
+                drive.wait_for(lambda: samples() > before + 1, "samples", [waiter])
+                print("COMMIT;", file=owner.stdin, flush=True)
+                self.assertEqual(waiter.wait(PATIENCE), 0)
+        waits = of_name(events, "lock_wait")
+        self.assertEqual({(wait["pid"], wait["owner_pid"], wait["owner_mode"], wait["mode"])
+                          for wait in waits},
+                         {(waiter_pid, owner_pid, "AccessExclusiveLock", "AccessShareLock")})
+        [[relation]] = self.server.sql("SELECT 'numbers'::regclass::oid")
+        self.assertEqual({str(wait["relation"]) for wait in waits}, {relation})
+        self.assertIn(("Lock", "relation"), {(wait["wait_type"], wait["wait_event"])
+                                             for wait in of_name(events, "wait")})
+        self.assertTrue(of_name(events, "writes"))
+
     def has_session(self, pid, count=1):
         rows = json.loads(run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
                               env=self.server.environment))
@@ -485,17 +465,17 @@ class LongTest(WithExtension):
         self.end(number)
         own = self.events()
         recorded = collections.Counter(
-            event["process_id"] for event in self.read(trace) if event["event"] == "queryStop")
+            event["process_id"] for event in read(trace) if event["event"] == "queryStop")
         for pid in pids:
-            stops = len(self.of_name(own[pid], "queryStop"))
+            stops = len(of_name(own[pid], "queryStop"))
             self.assertEqual(stops, 3 * 300, pid)
             # One statement of three writes, and has the probe twice.
             self.assertEqual(probes["query__execute__start", pid], stops + 300)
             # The tools came while the first statement waited.
             self.assertEqual(recorded[pid], stops)
-            collected = self.read(f"{self.traces}/collect-{pid}")
-            self.assertEqual(len(self.of_name(collected, "queryStop")), stops)
-            self.assertEqual(len(self.of_name(collected, "queryStart")), stops - 1)
+            collected = read(f"{self.traces}/collect-{pid}")
+            self.assertEqual(len(of_name(collected, "queryStop")), stops)
+            self.assertEqual(len(of_name(collected, "queryStart")), stops - 1)
 
     def test_a_backend_that_is_killed_restarts_the_server_and_tracing_goes_on(self):
         self.begin()
@@ -516,15 +496,14 @@ class LongTest(WithExtension):
         for path in glob.glob(self.traces + "/*"):
             os.unlink(path)
         events = self.record("SELECT count(*) FROM numbers")
-        self.assertEqual(len(self.of_name(events, "queryStop")), 2)
+        self.assertEqual(len(of_name(events, "queryStop")), 2)
         self.test_each_process_has_a_socket()
 
     def test_each_process_has_a_socket(self):
         def has_all():
-            done = run([RINGPIPE, "ps", "--format", "json"], env=self.server.environment)
-            return {self.server.pids()[name] for name in ("postmaster", "checkpointer",
-                                                          "ringpipe sampler")} <= {
-                row["process_id"] for row in json.loads(done)}
+            pids = self.server.pids()
+            return {pids[name] for name in ("postmaster", "checkpointer",
+                                            "ringpipe sampler")} <= servers.processes()
         drive.wait_for(has_all, "the sockets")
 
     def test_reloads_under_load_lose_no_statement(self):
@@ -533,13 +512,14 @@ class LongTest(WithExtension):
         open_gate()
         reloads = 0
         while bench.poll() is None or reloads < 50:
-            self.server.call("pg_ctl", "-D", self.server.data, "reload")
+            self.server.reload()
+            self.server.sql("SELECT 1")
             reloads += 1
         self.assertEqual(bench.wait(PATIENCE), 0)
         self.end(number)
         events = self.events()
         for pid in pids:
-            self.assertEqual(len(self.of_name(events[pid], "queryStop")), 3 * 400)
+            self.assertEqual(len(of_name(events[pid], "queryStop")), 3 * 400)
 
     @unittest.skipUnless(os.getuid() == 0, "mounting requires root")
     def test_a_full_disk_ends_the_session_and_not_the_server(self):
