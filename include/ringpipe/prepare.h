@@ -45,7 +45,8 @@ struct rp_prepare_options {
  *
  * `options` may be NULL, which means everything. A second call prepares what the first call did
  * not. A forked child has to call the function again. The library opens the ports of a child 100 ms
- * after the fork, and the function waits until they are open.
+ * after the fork, and the function waits until they are open, for 3 seconds at most. It does not
+ * wait if the program runs the diagnostics server itself: then rp_diagnostics_fd() opens the ports.
  *
  * Context: any thread, not a signal handler, not a constructor of a library; allocates, starts
  * threads, loads a library, blocks until the threads run.

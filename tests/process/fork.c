@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <ringpipe/host.h>
+#include <ringpipe/prepare.h>
 #include <ringpipe/trigger.h>
 
 RP_PROVIDER(forked, "Test-Forked");
@@ -457,6 +459,87 @@ static int run_again(char **argv)
 	return status != 0;
 }
 
+static int prepare_child(void)
+{
+	struct rp_prepare_options options = RP_PREPARE_OPTIONS_INIT;
+
+	alarm(PATIENCE_S);
+	options.what = RP_PREPARE_SESSIONS | RP_PREPARE_COUNTERS;
+	return rp_prepare(&options);
+}
+
+static void *prepare_in_thread(void *data)
+{
+	check(prepare_child() == 0);
+	check(has_socket(getpid()));
+	return data;
+}
+
+/* Its children start while the ports of this process are not open yet. */
+static void prepare_with_children_and_threads(void)
+{
+	pid_t child = fork();
+	pthread_t threads[4];
+
+	if (child == 0) {
+		(void)prepare_in_thread(NULL);
+		exit(0);
+	}
+	for (int i = 0; i < 4; i++)
+		check(pthread_create(&threads[i], NULL, prepare_in_thread, NULL) == 0);
+	(void)prepare_in_thread(NULL);
+	for (int i = 0; i < 4; i++)
+		check(pthread_join(threads[i], NULL) == 0);
+	(void)prepare_in_thread(NULL);
+	expect_child(child);
+	exit(0);
+}
+
+static void prepare_as_daemon(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < 256; fd++)
+		(void)close(fd);
+	(void)prepare_in_thread(NULL);
+	exit(0);
+}
+
+/* The fork copies the state of this process, whose thread has not opened the ports yet. */
+static void prepare_without_descriptors(void)
+{
+	struct rlimit none = { 0 };
+	pid_t child;
+
+	check(getrlimit(RLIMIT_NOFILE, &none) == 0);
+	none.rlim_cur = 0;
+	check(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	child = fork();
+	if (child == 0) {
+		(void)prepare_child();
+		_exit(0);
+	}
+	expect_child(child);
+	exit(0);
+}
+
+static void child_has_its_socket_once_it_is_prepared(void)
+{
+	void (*const programs[])(void) = {
+		prepare_with_children_and_threads, prepare_as_daemon, prepare_without_descriptors,
+	};
+
+	check(prepare_child() == 0);
+	alarm(0);
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			alarm(PATIENCE_S);
+			programs[i]();
+		}
+		expect_child(child);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
@@ -471,6 +554,7 @@ int main(int argc, char **argv)
 	grandchildren_are_clean_too();
 	counters_go_on_in_the_child_apart_from_the_parents();
 	child_that_execs_leaves_no_socket();
+	child_has_its_socket_once_it_is_prepared();
 	check(unlink(parents_trace) == 0);
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include "diag/wake.h"
 
 #define JOIN_SECONDS 5
+#define OPEN_SECONDS 3		/* all attempts of open_late() end earlier */
 #define PAUSE_MS 100
 #define ATTEMPTS_MAX (2 * RP_PORT_ATTEMPTS_MAX)	/* the server outlasts the attempts of a port */
 
@@ -278,6 +279,8 @@ int rp_diag_start(unsigned int delay_ms)
 	init();
 	life.delay_ms = delay_ms;
 	rp_store_release(&life.stopping, false);
+	/* The fork may have copied the flag of a parent whose thread was opening its ports. */
+	rp_store_release(&life.opening, false);
 	r = rp_wake_open();
 	if (r < 0)
 		return r;
@@ -299,9 +302,16 @@ int rp_diag_start(unsigned int delay_ms)
 	return 0;
 }
 
+/*
+ * A child of vfork(2) or _Fork() has a copy of the flag but not the thread, hence the limit. A
+ * callback of the host on a thread of the library may run on the thread that opens the ports.
+ */
 void rp_diag_wait_open(void)
 {
-	while (rp_load_acquire(&life.opening))
+	uint64_t end = rp_clock_monotonic_ns() + OPEN_SECONDS * 1000000000ull;
+
+	while (!rp_thread_is_ours && rp_load_acquire(&life.opening) &&
+	       rp_clock_monotonic_ns() < end)
 		poll(NULL, 0, 1);
 }
 

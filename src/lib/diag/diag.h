@@ -34,7 +34,10 @@ int rp_diag_start(unsigned int delay_ms);
  */
 int rp_diag_wait(unsigned int timeout_ms);
 
-/* Wait until the thread of a forked child has opened the ports, or has failed to open them. */
+/*
+ * Wait until the thread of a forked child has opened the ports, or has failed to open them, for 3
+ * seconds at most. Do nothing in other processes, on threads of the library, or if the host polls.
+ */
 void rp_diag_wait_open(void);
 
 /*
