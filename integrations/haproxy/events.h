@@ -15,7 +15,7 @@ RP_EVENT_EX(haproxy, request_start, (RP_ID(1), RP_KEYWORDS(KW_REQUESTS),
 	    RP_STRING_N(method), RP_STRING_N(path), RP_STRING_N(host), RP_STRING(client_address));
 RP_EVENT_EX(haproxy, request_stop, (RP_ID(2), RP_KEYWORDS(KW_REQUESTS),
 	    RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{1}/{2}: {3}, {6} in {14} ns")),
-	    RP_STRING(frontend), RP_STRING(backend), RP_STRING(server), RP_U16(status),
+	    RP_STRING(frontend), RP_STRING(backend), RP_STRING(server), RP_I32(status),
 	    RP_U64(bytes_received), RP_U64(bytes_sent), RP_STRING(termination), RP_I32(retries),
 	    RP_I64(request_ms), RP_I64(queue_ms), RP_I64(connect_ms), RP_I64(response_ms),
 	    RP_I64(data_ms), RP_I64(active_ms), RP_U64(duration_ns));

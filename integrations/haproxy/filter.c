@@ -238,7 +238,7 @@ static void on_stop(struct stream *s, struct filter *filter)
 	rp_activity_set(&span->activity);
 	if (IS_HTX_STRM(s))
 		haproxy_request_stop(strm_fe(s)->id, backend_name(s), server_name(s),
-				     (uint16_t)(s->txn ? s->txn->status : 0),
+				     s->txn ? s->txn->status : 0,
 				     (uint64_t)logs->bytes_in, (uint64_t)logs->bytes_out,
 				     termination, s->conn_retries,
 				     between(before_request_ms, request_end_ms),
