@@ -314,6 +314,9 @@ class Explain(ToolTest):
             row = next(row for row in self.explain(trace, "--slowest", "2")
                        if row["process_id"] == 4242)
             parts[began] = {part: ns for part, ns in row["parts_ns"].items() if ns}
+            self.assertEqual({(piece["detail"], piece["callee_process_id"])
+                              for piece in row["pieces"] if piece["part"] == "callee"},
+                             {("Shop/request", 43)} if start <= began < stop else set())
         length = stop - start
         self.assertEqual(parts, {
             start - 1: {"other_wait": length}, start: {"callee": length},

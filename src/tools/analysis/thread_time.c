@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #define SAMPLE_ID 1u
 #define SWITCH_ID 2u
 #define FRAMES_MAX 64u
+#define CALLEE_NAME_MAX 256u	/* a longer name is cut off */
 #define STATE_RUNNING 0u
 /* A request to a disk that lasts so much longer than an interval is not what its thread awaits. */
 #define REQUEST_NS 10000000
@@ -450,11 +452,13 @@ static int add_callee(struct rp_thread_time *time, struct rp_thread_interval *in
 		.kind = KIND_CALLEE, .from_ns = span->start_ns, .to_ns = span->stop_ns,
 		.waker_process = span->process,
 	};
+	char name[CALLEE_NAME_MAX];
 
 	if (interval->process == span->process || span->start_ns < interval->span->start_ns ||
 	    !overlaps(interval, span->start_ns, span->stop_ns))
 		return 0;
-	callee.detail = rp_text_pool_add(&time->texts, span->name->name);
+	snprintf(name, sizeof(name), "%s/%s", span->name->provider, span->name->name);
+	callee.detail = rp_text_pool_add(&time->texts, name);
 	return callee.detail ? add_record(time, interval, &callee) : -ENOMEM;
 }
 
