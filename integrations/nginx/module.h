@@ -3,6 +3,8 @@
 #ifndef NGX_RINGPIPE_MODULE_H
 #define NGX_RINGPIPE_MODULE_H
 
+#include <stdbool.h>
+
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
@@ -23,10 +25,20 @@ struct ringpipe_location {
 	ngx_flag_t trace_context;
 };
 
-/* The upstreams of one configuration. After a reload that failed, the former ones remain in use. */
+/* The first handler of a phase of nginx, whose checker ringpipe replaces while phases are traced. */
+struct ringpipe_phase {
+	ngx_http_phase_handler_t *first;
+	ngx_http_phase_handler_pt checker;	/* nginx's */
+};
+
+#define RINGPIPE_PHASES 3
+
+/* What belongs to one configuration. After a reload that failed, the former one remains in use. */
 struct ringpipe_main {
 	struct upstream *upstreams;
 	ngx_uint_t upstream_count;
+	struct ringpipe_phase phases[RINGPIPE_PHASES];
+	bool has_phases;		/* ringpipe's checkers are in place */
 };
 
 /* A request, its internal redirects and its subrequests. */

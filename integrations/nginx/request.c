@@ -3,8 +3,9 @@
  * Requests and their phases. nginx runs the handlers of a phase in the reverse order of their
  * registration, and a module that is loaded registers last, so our handlers mark the beginnings of
  * the phases. The span of a request begins after the search for its location, because the location
- * decides whether the request has spans. While no session wants a phase, a handler costs the check
- * of an enable word: our handlers have a checker of their own, which takes the place of nginx's.
+ * decides whether the request has spans. Only there does nginx's table of handlers keep one of
+ * ours, which checks whether a session wants the phases. It then replaces the checkers at the
+ * beginnings of the later phases, which cost nothing until then.
  */
 #include "module.h"
 
@@ -168,7 +169,7 @@ static void begin_phase(struct ringpipe_request *request, void (*begin)(struct r
 	request->end_phase = end;
 }
 
-static bool is_traced(void)
+static inline __attribute__((always_inline)) bool is_traced(void)
 {
 	return nginx_request_start_enabled() || nginx_content_phase_start_enabled() ||
 	       nginx_upstream_start_enabled();
@@ -194,7 +195,8 @@ static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *sp
 	if (r != r->main)
 		return;
 	request = ringpipe_request_of(r);
-	if (request && request->begun_ns)
+	/* A handler that waits is called again, and is still in its phase. */
+	if (request && request->begun_ns && request->end_phase != end)
 		begin_phase(request, begin, end);
 }
 
@@ -337,33 +339,74 @@ ngx_int_t ringpipe_counters_init(void)
 	return NGX_OK;
 }
 
-static ngx_int_t check_rewrite(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
-{
-	if (is_traced())
-		ph->handler(r);
-	r->phase_handler++;
-	return NGX_AGAIN;
-}
-
-static ngx_int_t check_phase(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
-{
-	if (nginx_content_phase_start_enabled())
-		ph->handler(r);
-	r->phase_handler++;
-	return NGX_AGAIN;
-}
-
 static const struct {
 	ngx_http_phases phase;
 	ngx_http_handler_pt handler;
-	ngx_http_phase_handler_pt checker;
-} hooks[] = {
-	{ NGX_HTTP_REWRITE_PHASE, on_rewrite, check_rewrite },
-	{ NGX_HTTP_PREACCESS_PHASE, on_preaccess, check_phase },
-	{ NGX_HTTP_ACCESS_PHASE, on_access, check_phase },
-	{ NGX_HTTP_PRECONTENT_PHASE, on_content, check_phase },
-	{ NGX_HTTP_LOG_PHASE, on_log, NULL },
+} hooks[RINGPIPE_PHASES] = {
+	{ NGX_HTTP_PREACCESS_PHASE, on_preaccess },
+	{ NGX_HTTP_ACCESS_PHASE, on_access },
+	{ NGX_HTTP_PRECONTENT_PHASE, on_content },
 };
+
+static struct ringpipe_main *main_of(ngx_http_request_t *r)
+{
+	return ngx_http_get_module_main_conf(r, ngx_http_ringpipe_module);
+}
+
+/* A phase without handlers shares the first handler of the next phase. */
+static ngx_int_t check_phase(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
+{
+	const struct ringpipe_main *ours = main_of(r);
+	ngx_http_phase_handler_pt checker = NULL;
+
+	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
+		if (ours->phases[i].first == ph) {
+			hooks[i].handler(r);
+			checker = ours->phases[i].checker;
+		}
+	}
+	return checker(r, ph);
+}
+
+static void set_checkers(struct ringpipe_main *ours, bool has_phases)
+{
+	ours->has_phases = has_phases;
+	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
+		ours->phases[i].first->checker = has_phases ? check_phase : ours->phases[i].checker;
+}
+
+/* Apart from check_rewrite(), which then needs no stack. */
+static __attribute__((noinline)) ngx_int_t trace_rewrite(ngx_http_request_t *r)
+{
+	struct ringpipe_main *ours = main_of(r);
+	bool has_phases = nginx_content_phase_start_enabled();
+
+	if (has_phases != ours->has_phases)
+		set_checkers(ours, has_phases);
+	if (is_traced())
+		on_rewrite(r);
+	return NGX_AGAIN;
+}
+
+static ngx_int_t check_rewrite(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
+{
+	(void)ph;
+	r->phase_handler++;
+	if (is_traced() || main_of(r)->has_phases)
+		return trace_rewrite(r);
+	return NGX_AGAIN;
+}
+
+static ngx_int_t add_handler(ngx_http_core_main_conf_t *core, ngx_http_phases phase,
+			     ngx_http_handler_pt handler)
+{
+	ngx_http_handler_pt *added = ngx_array_push(&core->phases[phase].handlers);
+
+	if (!added)
+		return NGX_ERROR;
+	*added = handler;
+	return NGX_OK;
+}
 
 /* nginx runs the handlers of a phase in the reverse order. */
 ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
@@ -371,29 +414,54 @@ ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 	ngx_http_core_main_conf_t *core =
 		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
-	for (ngx_uint_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
-		ngx_http_phase_t *phase = &core->phases[hooks[i].phase];
-		ngx_http_handler_pt *handler = ngx_array_push(&phase->handlers);
-
-		if (!handler)
+	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
+		if (add_handler(core, hooks[i].phase, hooks[i].handler) != NGX_OK)
 			return NGX_ERROR;
-		*handler = hooks[i].handler;
-	}
-	return NGX_OK;
+	if (add_handler(core, NGX_HTTP_REWRITE_PHASE, on_rewrite) != NGX_OK)
+		return NGX_ERROR;
+	return add_handler(core, NGX_HTTP_LOG_PHASE, on_log);
 }
 
-/* nginx made its table of phases after ringpipe_request_init(). */
+static ngx_http_phase_handler_t *find_handler(ngx_http_phase_handler_t *all,
+					      ngx_http_handler_pt handler)
+{
+	while (all->checker && all->handler != handler)
+		all++;
+	return all;
+}
+
+/* Removes a handler from nginx's table. What comes after the handler takes its place. */
+static void remove_handler(ngx_http_phase_handler_t *all, ngx_http_phase_handler_t *removed)
+{
+	ngx_uint_t place = (ngx_uint_t)(removed - all);
+
+	for (ngx_http_phase_handler_t *ph = removed; ph->checker; ph++)
+		ph[0] = ph[1];
+	for (ngx_http_phase_handler_t *ph = all; ph->checker; ph++)
+		ph->next -= ph->next > place;
+}
+
+/*
+ * nginx made its table of handlers after ringpipe_request_init(). The hooks are in the order of the
+ * phases, so nothing before a place that is already known moves.
+ */
 void ringpipe_phases_init(ngx_cycle_t *cycle)
 {
-	ngx_http_core_main_conf_t *core;
+	ngx_http_phase_handler_t *all, *ph;
+	struct ringpipe_main *ours;
 
 	if (!cycle->conf_ctx[ngx_http_module.index])
 		return;	/* without `http` */
-	core = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
-	for (ngx_http_phase_handler_t *ph = core->phase_engine.handlers; ph->checker; ph++)
-		for (ngx_uint_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++)
-			if (ph->handler == hooks[i].handler)
-				ph->checker = hooks[i].checker;
+	ours = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_ringpipe_module);
+	all = ((ngx_http_core_main_conf_t *)ngx_http_cycle_get_module_main_conf(
+		cycle, ngx_http_core_module))->phase_engine.handlers;
+	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
+		ph = find_handler(all, hooks[i].handler);
+		remove_handler(all, ph);
+		ours->phases[i].first = ph;
+		ours->phases[i].checker = ph->checker;
+	}
+	find_handler(all, on_rewrite)->checker = check_rewrite;
 }
 
 /* A request without spans gets its ids when a variable is first read. */
