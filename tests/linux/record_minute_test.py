@@ -4,6 +4,10 @@ needs at most 128 MB.
 
 The memory is the sum of what the recorder's processes have mapped, with the rings of perf_events
 whole, and of what the kernel charges for their BPF maps. SECONDS: the length of the recording.
+
+A recording that keeps the promise passes, whatever else runs. One that breaks it while other
+programs use processors is repeated, twice at most. If each of them was disturbed, the test is
+skipped, which CI counts as a failure.
 """
 import contextlib
 import json
@@ -14,7 +18,8 @@ import sys
 import time
 
 import record_case
-from record_case import PATIENCE, PLAIN, SHOP, TOOL, Case, clients, drive, lacks_bpf
+from record_case import (PATIENCE, PLAIN, SHOP, TOOL, Busy, Case, clients, drive, in_one_of_three,
+                         lacks_bpf)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), *2 * [os.pardir],
                                 "bench"))
@@ -42,6 +47,7 @@ class Minute(Case):
         (begin, before), (end, after) = points[0], points[len(points) // 2]
         return peak, (after - before) / max(1, end - begin)
 
+    @in_one_of_three
     def test_a_recording_under_full_load_loses_nothing_and_needs_little_memory(self):
         command = [TOOL, "record", "-f", "-q", "-o", self.trace, "--off-cpu", "0", "-d",
                    str(SECONDS), *record_cost.events_of(*drive.PROVIDERS)]
@@ -69,8 +75,9 @@ class Minute(Case):
         print(f"# figure: record: {shops / took:.0f} events of the shop and "
               f"{waits / took:.0f} waits a second for {SECONDS} s, {report['lost']} lost")
         print(f"# figure: record: at most {peak / 1e6:.1f} MB of memory")
-        if others > CALM_CPUS:
-            self.skipTest(f"other programs used {others:.1f} processors")
+        if others > CALM_CPUS and (report["lost"] > 0 or peak > MEMORY_MB * 1e6):
+            raise Busy(f"other programs used {others:.1f} processors: {report['lost']} lost, "
+                       f"{peak / 1e6:.1f} MB of memory")
         self.assertGreater(shops, 0)
         self.assertGreater(waits, 0)
         self.assertEqual(report["lost"], 0, said)
