@@ -43,6 +43,8 @@ class Minute(Case):
                                sum(ns for times in own for ns in times.values())))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 recorder.wait(0.2)
+        if not points:
+            return peak, 0
         # The last point may lack processes of the recorder that have ended.
         (begin, before), (end, after) = points[0], points[len(points) // 2]
         return peak, (after - before) / max(1, end - begin)

@@ -408,6 +408,11 @@ static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *mem
 		member->replaced = true;
 		return;
 	}
+	/* A second socket that has not appeared is not one of the next program. */
+	for (size_t i = 0; i < tree->count; i++) {
+		if (tree->members[i]->first == member && !tree->members[i]->has_target)
+			tree->members[i]->gone = true;
+	}
 	next = add_member(tree, &process);
 	if (!next)
 		return;

@@ -25,7 +25,7 @@ static size_t operator_bytes(const char *begin, const char *at, const char *end)
 static const char *find_comma(const char *begin, const char *end)
 {
 	const char *at = begin;
-	int depth = 0;
+	int brackets = 0, angles = 0;
 
 	while (at < end) {
 		const size_t skipped = operator_bytes(begin, at, end);
@@ -34,9 +34,14 @@ static const char *find_comma(const char *begin, const char *end)
 			at += skipped;
 			continue;
 		}
-		depth += strchr("([{<", *at) != NULL;
-		depth -= strchr(")]}>", *at) != NULL;
-		if (depth == 0 && at[0] == ',' && at[1] == ' ')
+		brackets += strchr("([{", *at) != NULL;
+		brackets -= strchr(")]}", *at) != NULL;
+		/* In other brackets, they may be operators. The end of "->" closes nothing. */
+		if (brackets == 0) {
+			angles += *at == '<';
+			angles -= *at == '>' && (at == begin || at[-1] != '-');
+		}
+		if (brackets == 0 && angles == 0 && at[0] == ',' && at[1] == ' ')
 			return at;
 		at++;
 	}

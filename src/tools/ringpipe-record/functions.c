@@ -294,7 +294,6 @@ int rp_functions_name_generated(struct rp_record_trace *trace,
 
 int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *trace)
 {
-	struct rp_perf_map map = { 0 };
 	const struct rp_record_hit *hits;
 	struct rp_record_hit *grown;
 	size_t count;
@@ -313,10 +312,9 @@ int rp_functions_take(struct rp_functions *functions, struct rp_record_trace *tr
 		if (!is_generated(&hits[i]))
 			ret = ask(functions, &hits[i]);
 		else if (!hits[i].is_named)
-			ret = name_generated(&map, trace, &hits[i]);
+			ret = rp_functions_name_generated(trace, hits[i].process);
 		grown[functions->hit_count++] = hits[i];
 	}
-	rp_perf_map_fini(&map);
 	rp_record_hits_clear(trace);
 	return ret;
 }

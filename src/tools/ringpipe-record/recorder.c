@@ -329,10 +329,10 @@ static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 }
 
 /*
- * Begin or continue to name the functions that were not looked up yet. `waits`: until all have
- * names.
+ * Begin or continue to name the functions that were not looked up yet. `limit_ns`: the trace has
+ * the records before it. `waits`: until all have names.
  */
-static int name_functions(struct rp_recorder *recorder, bool waits)
+static int name_functions(struct rp_recorder *recorder, uint64_t limit_ns, bool waits)
 {
 	bool is_done;
 	int ret = recorder->is_naming ? 0 :
@@ -346,7 +346,7 @@ static int name_functions(struct rp_recorder *recorder, bool waits)
 	if (!is_done)
 		return 0;
 	recorder->named_ns = rp_machine_time_ns();
-	rp_process_table_forget(recorder->processes, recorder->named_ns - END_NS);
+	rp_process_table_forget(recorder->processes, limit_ns > END_NS ? limit_ns - END_NS : 0);
 	/* The symbols of large files have left much free memory between what is in use. */
 	(void)malloc_trim(0);
 	return 0;
@@ -355,9 +355,9 @@ static int name_functions(struct rp_recorder *recorder, bool waits)
 /* Name all functions, of which some may have to wait for others. */
 static int name_all(struct rp_recorder *recorder)
 {
-	int ret = recorder->is_naming ? name_functions(recorder, true) : 0;
+	int ret = recorder->is_naming ? name_functions(recorder, UINT64_MAX, true) : 0;
 
-	return ret ? ret : name_functions(recorder, true);
+	return ret ? ret : name_functions(recorder, UINT64_MAX, true);
 }
 
 static int drain_part(struct rp_recorder *recorder, uint64_t limit_ns)
@@ -401,7 +401,7 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 
 	if (ret == 0 && (recorder->is_naming ||
 			 rp_machine_time_ns() - recorder->named_ns > NAMES_NS))
-		ret = name_functions(recorder, false);
+		ret = name_functions(recorder, limit_ns, false);
 	if (ret == 0)
 		ret = rp_recorder_read_contexts(recorder, false);
 	if (ret == 0)

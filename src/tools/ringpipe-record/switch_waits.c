@@ -14,6 +14,7 @@ struct sleeper {
 	pid_t thread;
 	uint64_t began_ns;		/* 0: it runs, or that is unknown */
 	bool is_preempted;
+	bool has_ended;			/* it leaves its processor once more */
 	uint32_t frame_count;
 	uint64_t frames[RP_WAIT_FRAMES_MAX];
 };
@@ -58,17 +59,23 @@ static int take_record(void *user, const struct rp_perf_record *record)
 	struct rp_switch_waits *waits = user;
 	struct sleeper *sleeper;
 
-	if (record->kind == RP_PERF_END)
+	/* An earlier thread may have had the id. */
+	if (record->kind == RP_PERF_START)
 		rp_thread_states_remove(&waits->sleepers, record->thread);
 	/* Thread 0 is the processor's idle thread. */
 	if (record->thread == 0 ||
-	    (record->kind != RP_PERF_SAMPLE && record->kind != RP_PERF_SWITCH))
+	    (record->kind != RP_PERF_SAMPLE && record->kind != RP_PERF_SWITCH &&
+	     record->kind != RP_PERF_END))
 		return 0;
 	sleeper = rp_thread_states_get(&waits->sleepers, record->thread);
 	if (!sleeper)
 		return -ENOMEM;
-	if (record->kind == RP_PERF_SAMPLE) {
+	if (record->kind == RP_PERF_END) {
+		sleeper->has_ended = true;
+	} else if (record->kind == RP_PERF_SAMPLE) {
 		take_stack(sleeper, record);
+	} else if (record->is_switch_out && sleeper->has_ended && !record->is_preempted) {
+		rp_thread_states_remove(&waits->sleepers, record->thread);
 	} else if (record->is_switch_out) {
 		sleeper->began_ns = record->time_ns;
 		sleeper->is_preempted = record->is_preempted;
