@@ -188,11 +188,12 @@ class RedisCase(unittest.TestCase):
             with recorder.stderr:
                 self.assertEqual(status, 0, recorder.stderr.read())
         read = self.read(trace)
-        # Without the INFO that waited for the session.
-        first = next((index for index, event in enumerate(read) if event["event"] in SPANS
-                      and event["fields"]["command"] != "info"), len(read))
-        events += [event for index, event in enumerate(read)
-                   if index >= first or event["event"] not in SPANS]
+        # Without the INFO that found the session. Those before it have no spans.
+        for name in SPANS:
+            span = next((event for event in read if event["event"] == name), None)
+            if span and span["fields"]["command"] == "info":
+                read.remove(span)
+        events += read
 
     def wait_for_session(self, server, recorder, count=1):
         def has_sessions():
