@@ -102,7 +102,8 @@ class RedisLongTest(RedisCase):
                 self.skipTest(f"no {program}")
         with contextlib.ExitStack() as stack:
             environment, count_by_lttng = self.start_lttng(stack)
-            server = self.serve(env=environment)
+            # The module's own calls of SLOWLOG GET would be in commandstats, without spans.
+            server = self.serve("--slowlog-log-slower-than", "-1", env=environment)
             count_by_bpftrace = self.count_by_bpftrace(server, stack)
             trace = os.path.join(self.folder, "record.nettrace")
             recorder = stack.enter_context(drive.running(
