@@ -270,7 +270,7 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 		       QueryEnvironment *environment, DestReceiver *receiver,
 		       QueryCompletion *completion)
 {
-	struct statement statement = { .query_id = planned->queryId };
+	struct statement statement;
 
 	ringpipe_sessions_poll();
 	ringpipe_count(RINGPIPE_STATEMENTS);
@@ -279,6 +279,7 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 				 receiver, completion);
 		return;
 	}
+	statement = (struct statement){ .query_id = planned->queryId };
 	begin(&statement, GetCommandTagName(CreateCommandTag(planned->utilityStmt)), text);
 	DURING(&statement, previous_utility(planned, text, read_only, context, parameters,
 					    environment, receiver, completion));
