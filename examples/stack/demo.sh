@@ -5,6 +5,6 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/build/stack
 "$root/scripts/setup" long
-[[ -d $build ]] || meson setup "$build" "$root" >/dev/null
+[[ -e $build/build.ninja ]] || meson setup "$build" "$root" >/dev/null
 ninja -C "$build" >/dev/null
 exec python3 "$(dirname "$0")/stack.py" "$build" "${1:-.}"

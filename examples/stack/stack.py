@@ -4,17 +4,19 @@ slowest request.
 
 usage: stack.py BUILD OUT
 
-BUILD is the build directory. The trace remains as OUT/stack.nettrace.
+BUILD is the build directory. The trace remains as OUT/stack.nettrace. The exit status is 77 if this
+machine lacks something.
 """
 import collections
 import contextlib
 import json
 import os
 import pwd
-import re
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(FOLDER))
@@ -90,6 +92,12 @@ def run(command, **options):
     return done.stdout
 
 
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
 class Stack:
     """The servers, each with its module if this source has it, in a folder of their own."""
 
@@ -117,7 +125,10 @@ class Stack:
         return True
 
     def start(self, command, **options):
-        return self.exits.enter_context(drive.running(command, env=self.environment, **options))
+        """Start a server. At the end it gets SIGINT, so that it ends its own processes too."""
+        process = self.exits.enter_context(drive.running(command, env=self.environment, **options))
+        self.exits.callback(drive.interrupt, process)
+        return process
 
     def start_redis(self):
         path = os.path.join(self.folder, "redis.sock")
@@ -175,7 +186,7 @@ class Stack:
     def start_nginx(self, application):
         folder = os.path.join(self.folder, "nginx")
         self.module("nginx", folder)
-        port = int(application.split(":")[1]) + 1
+        port = free_port()
         path = os.path.join(folder, "nginx.conf")
         with open(path, "w", encoding="ascii") as file:
             file.write(NGINX.format(module=folder + "/ngx_http_ringpipe_module.so", folder=folder,
@@ -207,8 +218,7 @@ def record(tool, stack, url, trace, seconds):
         file.write(LOAD % CUSTOMERS)
     with open(trace + ".log", "w+", encoding="utf-8") as log, \
             drive.running(command, stderr=log) as recorder:
-        drive.wait_for(lambda: "Recording" in open(log.name, encoding="utf-8").read() or
-                       os.path.exists(trace), "the recording", [recorder])
+        drive.wait_for(lambda: os.path.exists(trace), "the recording", [recorder])
         wait_for_workers(tool, stack, recorder)
         print(run(["wrk", "-t1", "-c2", f"-d{seconds}s", "-s", script, url]), flush=True)
         status = drive.interrupt(recorder)
@@ -229,26 +239,38 @@ def servers_by_trace(tool, trace):
     return found
 
 
+def explain_slowest(tool, trace):
+    """Explain the spans of the slowest request in all servers. Return their providers."""
+    explain = [tool, "explain", trace]
+    slowest, = json.loads(run([*explain, "--format", "json", "--span", "nginx/request"]))
+    explain += ["--id", slowest["trace_id"], "--slowest", "100"]
+    print(run(explain), flush=True)
+    return {row["provider"] for row in json.loads(run([*explain, "--format", "json"]))}
+
+
 def main(build, out, seconds=3):
     tool = os.path.join(build, "src", "tools", "ringpipe", "ringpipe")
     trace = os.path.join(out, "stack.nettrace")
-    folder = os.path.join(out, "stack")
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
+    os.makedirs(out, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(trace)
     with contextlib.ExitStack() as exits:
+        folder = exits.enter_context(tempfile.TemporaryDirectory())
         print("nginx, an application, PostgreSQL and redis start …", flush=True)
         stack = Stack(build, folder, exits)
         record(tool, stack, stack.start_all(), trace, seconds)
     counts = collections.Counter(len(servers)
                                  for servers in servers_by_trace(tool, trace).values())
     print(f"{counts[len(stack.traced)]:,} traces cross {', '.join(stack.traced)}", flush=True)
-    subprocess.run([tool, "explain", trace, "--span", "nginx/request"], check=True)
-    return counts[len(stack.traced)]
+    return counts[len(stack.traced)], explain_slowest(tool, trace)
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        print("usage: stack.py BUILD OUT", file=sys.stderr)
+        sys.exit(2)
     reason = missing()
     if reason:
         print(f"stack.py: {reason}", file=sys.stderr)
         sys.exit(77)
-    main(*map(os.path.abspath, sys.argv[1:3]))
+    main(*map(os.path.abspath, sys.argv[1:]))
