@@ -25,10 +25,10 @@ def free_port():
         return listening.getsockname()[1]
 
 
-def processes():
+def processes(ringpipe=None):
     """Return the ids of all processes that can be traced."""
-    done = subprocess.run([RINGPIPE, "ps", "--format", "json"], stdout=subprocess.PIPE, check=True,
-                          timeout=PATIENCE)
+    done = subprocess.run([ringpipe or RINGPIPE, "ps", "--format", "json"], stdout=subprocess.PIPE,
+                          check=True, timeout=PATIENCE)
     return {row["process_id"] for row in json.loads(done.stdout)}
 
 

@@ -25,7 +25,7 @@ struct ringpipe_location {
 	ngx_flag_t trace_context;
 };
 
-/* The first handler of a phase of nginx, whose checker ringpipe replaces while phases are traced. */
+/* The first handler of a phase. While phases are traced, ringpipe replaces its checker. */
 struct ringpipe_phase {
 	ngx_http_phase_handler_t *first;
 	ngx_http_phase_handler_pt checker;	/* nginx's */
@@ -33,7 +33,7 @@ struct ringpipe_phase {
 
 #define RINGPIPE_PHASES 3
 
-/* What belongs to one configuration. After a reload that failed, the former one remains in use. */
+/* The state of one configuration. After a reload that failed, the former one remains in use. */
 struct ringpipe_main {
 	struct upstream *upstreams;
 	ngx_uint_t upstream_count;

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """The module where nginx has no libringpipe, few rights, another root, threads or a full disk."""
 import ctypes
-import json
 import os
 import re
 import shutil
@@ -13,9 +12,9 @@ import tempfile
 import unittest
 
 import nginx_server
-from nginx_server import HERE, PATIENCE, drive
+from nginx_server import HERE, PATIENCE, drive, servers
 
-RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
+BUILD, RINGPIPE = servers.BUILD, servers.RINGPIPE
 UNIT = os.path.join(HERE, "nginx.service")
 PR_SET_NO_NEW_PRIVS, PR_SET_MDWE = 38, 65
 CONFIGURATION = """
@@ -87,24 +86,11 @@ class HostingTest(unittest.TestCase):
         """Trace one request of a worker."""
         trace = self.folder + "/t.nettrace"
         [pid] = nginx.pids()
-        command = [RINGPIPE, "collect", "-f", "-o", trace, "--providers", "nginx", "-p", str(pid)]
-        with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
-            drive.wait_for(lambda: self.has_session(pid), "a session", [recorder])
+        with servers.recording(pid, "nginx", trace, "--providers", "nginx"):
             self.assertTrue(nginx.get(path).startswith(expected))
             nginx.get("/settled")
-            status = drive.interrupt(recorder)
-            with recorder.stderr:
-                self.assertEqual(status, 0, recorder.stderr.read())
-        done = subprocess.run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-",
-                               trace], stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
-        paths = [json.loads(line)["fields"]["path"] for line in done.stdout.splitlines()
-                 if json.loads(line)["event"] == "requestStart"]
-        self.assertIn(path, paths)
-
-    def has_session(self, pid):
-        done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
-                              stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
-        return any(row["kind"] == "session" for row in json.loads(done.stdout))
+        starts = servers.of_name(servers.read(trace), "requestStart")
+        self.assertIn(path, [start["path"] for start in starts])
 
     def test_without_the_library_nginx_serves_and_logs_the_reason(self):
         for case, folder in (("no file of the module", self.folder), ("no library", None)):

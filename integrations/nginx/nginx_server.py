@@ -2,7 +2,6 @@
 """Builds the module and runs Debian's nginx with it, for the tests and the benchmark."""
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -13,10 +12,11 @@ import sys
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
-import drive  # noqa: E402 pylint: disable=wrong-import-position
+# The benchmark has another module that is called servers.
+sys.path.insert(0, os.path.join(HERE, "..", ".."))
+from integrations import servers  # noqa: E402 pylint: disable=wrong-import-position
 
-PATIENCE = 60
+drive, PATIENCE = servers.drive, servers.PATIENCE
 # nginx must not write into the folders of the package.
 FOLDERS = """
 	client_body_temp_path {folder}/body;
@@ -39,23 +39,11 @@ def why_not():
 
 def build_module(build, folder):
     """Install ringpipe of a build into the folder, and build the module there. Return its path."""
-    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"], check=True,
-                   env=dict(os.environ, DESTDIR=folder + "/root"), timeout=PATIENCE,
-                   stdout=subprocess.DEVNULL)
-    found = subprocess.run(["find", folder, "-name", "ringpipe.pc"], check=True, text=True,
-                           stdout=subprocess.PIPE).stdout.strip()
     done = subprocess.run([os.path.join(HERE, "build"), folder + "/module"], check=False,
-                          env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(found),
-                                   PKG_CONFIG_SYSROOT_DIR=folder + "/root"),
-                          stderr=subprocess.PIPE, text=True, timeout=10 * PATIENCE)
+                          env=servers.install(folder, build), stderr=subprocess.PIPE, text=True,
+                          timeout=10 * PATIENCE)
     assert done.returncode == 0, done.stderr
     return folder + "/module/ngx_http_ringpipe_module.so"
-
-
-def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
 
 
 def worker_pids(master):
@@ -78,7 +66,7 @@ class Nginx:
 
     def __init__(self, ringpipe, folder, configuration, ports, **values):
         self.ringpipe, self.folder = ringpipe, folder
-        self.ports = {name: free_port() for name in ports}
+        self.ports = {name: servers.free_port() for name in ports}
         os.chmod(folder, 0o755)
         self.path = os.path.join(folder, "nginx.conf")
         with open(self.path, "w", encoding="ascii") as file:
@@ -99,12 +87,7 @@ class Nginx:
 
     def has_workers(self, count):
         pids = self.pids()
-        return len(pids) >= count and set(pids) <= self.processes()
-
-    def processes(self):
-        done = subprocess.run([self.ringpipe, "ps", "--format", "json"], stdout=subprocess.PIPE,
-                              check=True, timeout=PATIENCE)
-        return {row["process_id"] for row in json.loads(done.stdout)}
+        return len(pids) >= count and set(pids) <= servers.processes(self.ringpipe)
 
     def is_listening(self):
         with contextlib.suppress(OSError):

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The module in Debian's nginx: what nginx says of its requests equals what the trace holds."""
 import collections
-import contextlib
-import json
+import http.client
 import os
 import re
 import shutil
@@ -14,11 +13,10 @@ import tempfile
 import unittest
 
 import nginx_server
-from nginx_server import PATIENCE, drive, worker_pids
+from nginx_server import PATIENCE, drive, servers, worker_pids
 
-RINGPIPE, BUILD = os.environ["RINGPIPE"], os.environ["BUILD"]
-TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
-CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
+BUILD, RINGPIPE = servers.BUILD, servers.RINGPIPE
+CALLER, TRACE_ID = servers.CALLER, servers.TRACE_ID
 CONFIGURATION = """
 load_module {module};
 daemon off;
@@ -49,6 +47,7 @@ http {{
 		}}
 		location /unknown {{ ringpipe_trace_context off; proxy_pass http://back; }}
 		location /quiet {{ ringpipe_spans off; return 200 "quiet"; }}
+		location /checked {{ auth_request /quiet; try_files /page.txt =404; }}
 		location /few {{ ringpipe_sample 10; return 200 "few"; }}
 		location /only {{ ringpipe_spans request; return 200 "only"; }}
 		location /moved {{ rewrite ^ /page.txt last; }}
@@ -103,34 +102,11 @@ class NginxTest(unittest.TestCase):
         """Record the worker of nginx while `work` runs. Return the events."""
         trace = os.path.join(self.folder, "t.nettrace")
         [pid] = nginx.pids()
-        command = [RINGPIPE, "collect", "-f", "-o", trace, *options, "-p", str(pid)]
-        with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
-            self.wait_for_session(pid, recorder)
+        with servers.recording(pid, "nginx", trace, *options):
             work()
             # A client has its answer before the end of the request; one worker serves in order.
             nginx.get("/settled", port="back")
-            status = drive.interrupt(recorder)
-            with recorder.stderr:
-                self.assertEqual(status, 0, recorder.stderr.read())
-        return self.read(trace)
-
-    def wait_for_session(self, pid, recorder):
-        def is_enabled():
-            done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
-                                  stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
-            return any((row["kind"], row["provider"]) == ("session", "nginx")
-                       for row in json.loads(done.stdout))
-        drive.wait_for(is_enabled, "a session in nginx", [recorder])
-
-    def read(self, trace):
-        done = subprocess.run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-",
-                               trace], stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
-        events = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertFalse([event for event in events if "Lost" in event["event"]])
-        return events
-
-    def of_name(self, events, name):
-        return [event["fields"] for event in events if event["event"] == name]
+        return servers.read(trace)
 
     def test_every_request_has_a_span_that_agrees_with_the_access_log(self):
         nginx = self.serve()
@@ -143,14 +119,14 @@ class NginxTest(unittest.TestCase):
 
         events = self.record(nginx, work)
         logged = collections.Counter(line[0] for line in nginx.log() if line[1] != "/settled")
-        stops = self.of_name(events, "requestStop")
-        starts = self.of_name(events, "requestStart")
+        stops = servers.of_name(events, "requestStop")
+        starts = servers.of_name(events, "requestStart")
         # The server behind answers /back too, without spans.
         logged["200"] -= 5
         self.assertEqual(collections.Counter(str(stop["status"]) for stop in stops), logged)
         self.assertEqual(len(starts), len(stops))
-        self.assertEqual(len(self.of_name(events, "upstreamStop")), 5)
-        self.assertEqual(len(self.of_name(events, "tls_handshakeStop")), 1)
+        self.assertEqual(len(servers.of_name(events, "upstreamStop")), 5)
+        self.assertEqual(len(servers.of_name(events, "tls_handshakeStop")), 1)
         phases = collections.Counter(event["event"] for event in events
                                      if "_phase" in event["event"])
         for name in ("rewrite", "preaccess", "access", "content"):
@@ -158,6 +134,27 @@ class NginxTest(unittest.TestCase):
         # /only has no phases. A missing page passes the phases once, /moved rewrites twice.
         self.assertEqual(phases["content_phaseStart"], 21)
         self.assertEqual(phases["rewrite_phaseStart"], 31)
+
+    def test_a_handler_that_waits_does_not_begin_its_phase_again(self):
+        nginx = self.serve()
+        events = self.record(nginx, lambda: [nginx.get("/checked") for _ in range(3)])
+        self.assertEqual(len(servers.of_name(events, "access_phaseStart")), 3)
+        self.assertEqual(len(servers.of_name(events, "content_phaseStart")), 3)
+
+    def test_phases_that_a_session_wants_within_a_connection_are_traced(self):
+        """The first request of a connection precedes the session."""
+        nginx = self.serve()
+        client = http.client.HTTPConnection("127.0.0.1", nginx.ports["front"], timeout=PATIENCE)
+        self.addCleanup(client.close)
+
+        def request():
+            client.request("GET", "/page.txt")
+            self.assertEqual(client.getresponse().read(), b"page\n")
+        for _ in range(2):
+            request()
+            events = self.record(nginx, request)
+            for name in ("rewrite", "preaccess", "access", "content"):
+                self.assertEqual(len(servers.of_name(events, f"{name}_phaseStart")), 1, name)
 
     def test_the_ids_of_the_caller_go_on_to_the_upstream_server(self):
         nginx = self.serve()
@@ -183,7 +180,7 @@ class NginxTest(unittest.TestCase):
     def test_an_upstream_server_that_fails_is_an_error_and_the_next_one_follows(self):
         nginx = self.serve()
         events = self.record(nginx, lambda: [nginx.get("/half") for _ in range(4)])
-        stops = self.of_name(events, "upstreamStop")
+        stops = servers.of_name(events, "upstreamStop")
         failed = [stop for stop in stops if stop["error"]]
         self.assertEqual(len(stops) - len(failed), 4, (stops, nginx.log()))
         self.assertGreaterEqual(len(failed), 1)
@@ -193,7 +190,7 @@ class NginxTest(unittest.TestCase):
     def test_the_status_of_the_cache_is_a_field(self):
         nginx = self.serve()
         events = self.record(nginx, lambda: [nginx.get("/cached") for _ in range(3)])
-        self.assertEqual([stop["cache"] for stop in self.of_name(events, "requestStop")],
+        self.assertEqual([stop["cache"] for stop in servers.of_name(events, "requestStop")],
                          ["MISS", "HIT", "HIT"])
 
     def test_locations_choose_their_spans_and_their_sample(self):
@@ -204,7 +201,7 @@ class NginxTest(unittest.TestCase):
                 nginx.get("/quiet")
                 nginx.get("/few")
 
-        starts = self.of_name(self.record(nginx, work), "requestStart")
+        starts = servers.of_name(self.record(nginx, work), "requestStart")
         self.assertEqual([start["path"] for start in starts], ["/few"] * 2)
 
     def test_lines_of_the_log_are_events_with_their_connection(self):
@@ -212,7 +209,7 @@ class NginxTest(unittest.TestCase):
         events = self.record(nginx, lambda: nginx.get("/missing"))
         [line] = [event for event in events if event["provider"] == "nginx-log"
                   and "missing" in event["fields"]["text"]]
-        [start] = self.of_name(events, "requestStart")
+        [start] = servers.of_name(events, "requestStart")
         self.assertEqual(line["event"], "error")
         self.assertEqual(line["fields"]["connection"], start["connection"])
         self.assertTrue(line["fields"]["text"].startswith("open() "))
@@ -251,24 +248,24 @@ class NginxTest(unittest.TestCase):
                    str(nginx.process.pid)]
         with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
             [first] = worker_pids(nginx.process.pid)
-            self.wait_for_session(first, recorder)
+            servers.wait_for_session(first, "nginx", recorder)
             nginx.get("/page.txt")
             nginx.process.send_signal(signal.SIGHUP)
             drive.wait_for(lambda: worker_pids(nginx.process.pid) not in ([], [first]) and
                            nginx.has_workers(1), "a new worker", [nginx.process])
             second = worker_pids(nginx.process.pid)[-1]
-            self.wait_for_session(second, recorder)
+            servers.wait_for_session(second, "nginx", recorder)
             drive.wait_for(lambda: worker_pids(nginx.process.pid) == [second],
                            "the end of the old worker", [nginx.process])
             nginx.get("/page.txt")
             self.assertEqual(drive.interrupt(recorder), 0)
-        starts = [event for event in self.read(trace) if event["event"] == "requestStart"]
+        starts = [event for event in servers.read(trace) if event["event"] == "requestStart"]
         self.assertEqual([start["process_id"] for start in starts], [first, second])
 
     def test_one_process_without_a_master_is_traced(self):
         nginx = self.serve(master="off")
         events = self.record(nginx, lambda: nginx.get("/page.txt"))
-        self.assertEqual(len(self.of_name(events, "requestStop")), 1)
+        self.assertEqual(len(servers.of_name(events, "requestStop")), 1)
 
     def test_the_counters_equal_the_requests(self):
         nginx = self.serve()
