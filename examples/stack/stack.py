@@ -112,6 +112,7 @@ class Stack:
                                 PKG_CONFIG_SYSROOT_DIR=self.root,
                                 LD_LIBRARY_PATH=os.path.dirname(os.path.dirname(package)))
         self.traced = ["nginx", "Stack-App"]
+        self.pids = []  # of the servers that have sessions before the load
 
     def module(self, server, *arguments):
         """Build the module of a server. Return whether this source has one."""
@@ -139,6 +140,8 @@ class Stack:
             command += ["--loadmodule", os.path.join(modules, "ringpipe.so")]
         process = self.start(command, stdout=subprocess.DEVNULL)
         drive.wait_for(lambda: os.path.exists(path), "redis", [process])
+        if "redis" in self.traced:
+            self.pids.append(process.pid)
         return path
 
     def start_postgresql(self):
@@ -178,6 +181,7 @@ class Stack:
             subprocess.Popen([program, redis, postgresql], env=self.environment, text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         self.exits.callback(process.kill)
+        self.pids.append(process.pid)
         address = process.stdout.readline().strip()
         if not address:
             raise drive.Failure("the application did not start")
@@ -193,6 +197,7 @@ class Stack:
                                     application=application, port=port))
         process = self.start(["nginx", "-c", path, "-p", folder])
         drive.wait_for(lambda: os.path.exists(folder + "/nginx.pid"), "nginx", [process])
+        self.nginx = process.pid
         return f"http://127.0.0.1:{port}/order/1"
 
     def start_all(self):
@@ -202,10 +207,14 @@ class Stack:
 
 def wait_for_workers(tool, stack, recorder):
     """Wait until the recording includes all servers, because it finds them one by one."""
+    def is_recorded(pid):
+        rows = json.loads(run([tool, "list", "--format", "json", "-p", str(pid)]))
+        return any(row["kind"] == "session" for row in rows)
+
     def is_complete():
-        rows = json.loads(run([tool, "ps", "--format", "json"]))
-        found = {row["name"] for row in rows}
-        return {"nginx", "stack-app"} <= found
+        with open(f"/proc/{stack.nginx}/task/{stack.nginx}/children", encoding="ascii") as file:
+            workers = file.read().split()
+        return workers and all(map(is_recorded, (*workers, *stack.pids)))
     drive.wait_for(is_complete, "the servers", [recorder])
 
 

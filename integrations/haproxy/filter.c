@@ -30,6 +30,7 @@ struct haproxy_span {
 	struct rp_activity activity;
 	uint64_t begun_ns;
 	bool is_started;		/* the start event is written */
+	bool is_http;			/* at its start; a stream of TCP may become one of HTTP */
 };
 
 /* The letters of the log's %ts. No header of HAProxy declares them. */
@@ -162,7 +163,7 @@ static void start(struct stream *s, struct haproxy_span *span)
 	char client[INET6_ADDRSTRLEN + 8];
 
 	print_client(s, client, sizeof(client));
-	if (IS_HTX_STRM(s))
+	if (span->is_http)
 		start_request(s, span, client);
 	else
 		start_session(s, span, client);
@@ -175,7 +176,8 @@ static int on_start(struct stream *s, struct filter *filter)
 	struct haproxy_span *span = filter->ctx;
 
 	span->begun_ns = now_ns();
-	if (IS_HTX_STRM(s))
+	span->is_http = IS_HTX_STRM(s);
+	if (span->is_http)
 		filter->post_analyzers |= AN_REQ_WAIT_HTTP;
 	else
 		start(s, span);
@@ -236,7 +238,7 @@ static void on_stop(struct stream *s, struct filter *filter)
 		request_end_ms = (long)tv_ms_elapsed(&logs->tv_accept, &logs->tv_request);
 	rp_activity_get(&before);
 	rp_activity_set(&span->activity);
-	if (IS_HTX_STRM(s))
+	if (span->is_http)
 		haproxy_request_stop(strm_fe(s)->id, backend_name(s), server_name(s),
 				     s->txn ? s->txn->status : 0,
 				     (uint64_t)logs->bytes_in, (uint64_t)logs->bytes_out,
@@ -258,16 +260,7 @@ static void on_stop(struct stream *s, struct filter *filter)
 	rp_activity_set(&before);
 }
 
-/* HAProxy ends a filter before it frees the proxy, which the counters read. */
-static void on_deinit(struct proxy *proxy, struct flt_conf *conf)
-{
-	(void)proxy;
-	(void)conf;
-	haproxy_counters_destroy();
-}
-
 static struct flt_ops operations = {
-	.deinit = on_deinit,
 	.attach = on_attach,
 	.stream_start = on_start,
 	.channel_post_analyze = on_headers,

@@ -80,6 +80,15 @@ static int on_thread_init(void)
 	return 1;
 }
 
+/* Threads end before HAProxy frees the proxies, which the counters read. */
+static void on_thread_deinit(void)
+{
+	static bool is_done;
+
+	if (!__atomic_exchange_n(&is_done, true, __ATOMIC_SEQ_CST))
+		haproxy_counters_destroy();
+}
+
 /*
  * A worker changes its root directory soon after its fork, and its socket has to be open before. A
  * process that already serves forks for external checks, which need no socket.
@@ -114,6 +123,7 @@ int luaopen_ringpipe_haproxy(lua_State *L)
 	}
 	hap_register_pre_check(haproxy_filter_add);
 	hap_register_per_thread_init(on_thread_init);
+	hap_register_per_thread_deinit(on_thread_deinit);
 	pthread_atfork(NULL, NULL, on_fork_child);
 	lua_pushboolean(L, 1);
 	return 1;

@@ -15,16 +15,21 @@ static emit_log_hook_type previous_log;
 static struct rp_span checkpoint;
 
 /*
- * Whether a line may contain text of statements or data of users. The processes below write only
- * names of relations, files and settings.
+ * Whether a line may contain text of statements or data of users. Lines about a setting contain its
+ * value, and debug lines whole commands. The other lines of the processes below contain only names
+ * of relations and files.
  */
 static bool is_secret(const ErrorData *line)
 {
-	/* B_INVALID is the postmaster. */
+	const char *format = line->message_id ? line->message_id : "";
+	/* B_INVALID is the postmaster, or a backend before the packet that starts it. */
 	const uint32 plain = 1u << B_INVALID | 1u << B_ARCHIVER | 1u << B_BG_WRITER |
 			     1u << B_CHECKPOINTER | 1u << B_LOGGER | 1u << B_STARTUP |
 			     1u << B_WAL_WRITER;
 
+	if (line->elevel < LOG || strstr(format, "parameter") || strstr(format, "near token") ||
+	    (MyBackendType == B_INVALID && IsUnderPostmaster))
+		return true;
 	if (MyBackendType == B_AUTOVAC_LAUNCHER || MyBackendType == B_AUTOVAC_WORKER)
 		return line->elevel >= WARNING;
 	return !(plain >> MyBackendType & 1);

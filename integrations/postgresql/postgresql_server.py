@@ -23,6 +23,7 @@ shared_preload_libraries = '{preload}'
 shared_buffers = 16MB
 fsync = off
 autovacuum = off
+checkpoint_timeout = 1d
 """
 
 

@@ -434,8 +434,11 @@ class LongTest(WithExtension):
         self.assertTrue(of_name(events, "writes"))
 
     def has_session(self, pid, count=1):
-        rows = json.loads(run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
-                              env=self.server.environment))
+        done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)], check=False,
+                              env=self.server.environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, timeout=PATIENCE)
+        # A process opens its socket a little after its start.
+        rows = json.loads(done.stdout) if done.returncode == 0 else []
         return len({row["session"] for row in rows if row["kind"] == "session" and
                     row["provider"] == "postgresql"}) >= count
 
@@ -445,6 +448,8 @@ class LongTest(WithExtension):
         open_gate = self.gate()
         with self.probes() as probes:
             bench, pids = self.load(300)
+            for pid in pids:
+                drive.wait_for(lambda pid=pid: self.has_session(pid), "its own session", [bench])
             trace = self.traces + "/record"
             record = [RINGPIPE, "record", "-f", "-o", trace, "--providers", "postgresql", "-p",
                       str(self.server.pids()["postmaster"])]

@@ -61,11 +61,17 @@ static bool is_traced(void)
 	       postgresql_nodes_node_enabled();
 }
 
-/* Finds the trace of a statement that a client sent: in a comment, or else in the setting. */
-static bool find_trace(const char *text, struct rp_activity *ret_activity)
+/*
+ * Finds the trace of a statement that a client sent: in a comment, or else in the setting. `at` and
+ * `bytes` are the statement's place in the text; -1: it is unknown; 0 bytes: the rest of the text.
+ */
+static bool find_trace(const char *text, int at, int bytes, struct rp_activity *ret_activity)
 {
 	static const char key[] = "traceparent='";
-	const char *from = text ? strstr(text, key) : NULL;
+	const size_t all = text ? strlen(text) : 0;
+	const size_t start = at > 0 && (size_t)at < all ? (size_t)at : 0;
+	const size_t size = at >= 0 && bytes > 0 ? Min((size_t)bytes, all - start) : all - start;
+	const char *from = text ? memmem(text + start, size, key, sizeof(key) - 1) : NULL;
 	uint8_t flags;
 
 	if (from) {
@@ -79,10 +85,11 @@ static bool find_trace(const char *text, struct rp_activity *ret_activity)
 }
 
 /* Begins a span and makes its activity current. */
-static void begin_span(struct rp_span *span, const char *text, struct rp_activity *ret_outer)
+static void begin_span(struct rp_span *span, const char *text, int at, int bytes,
+		       struct rp_activity *ret_outer)
 {
 	rp_span_begin(span, ret_outer);
-	if (depth == 0 && find_trace(text, &span->activity))
+	if (depth == 0 && find_trace(text, at, bytes, &span->activity))
 		rp_activity_set(&span->activity);
 }
 
@@ -105,14 +112,15 @@ static void find_names(void)
 	}
 }
 
-static void begin(struct statement *statement, const char *command, const char *text)
+static void begin(struct statement *statement, const PlannedStmt *planned, const char *command,
+		  const char *text)
 {
 	struct rp_activity outer;
 
 	if (!postgresql_query_start_enabled() && !postgresql_query_stop_enabled())
 		return;
 	find_names();
-	begin_span(&statement->span, text, &outer);
+	begin_span(&statement->span, text, planned->stmt_location, planned->stmt_len, &outer);
 	postgresql_query_start(statement->query_id, depth, command, database_name, user_name,
 			       IsParallelWorker(), ringpipe_sql_text ? text : "***");
 	rp_activity_end(&outer);
@@ -203,8 +211,8 @@ static void start_traced(QueryDesc *query, int flags)
 
 	if (postgresql_nodes_node_enabled())
 		query->instrument_options |= INSTRUMENT_ALL;
-	begin(&first, GetCommandTagName(CreateCommandTag((Node *)query->plannedstmt)),
-	      query->sourceText);
+	begin(&first, query->plannedstmt,
+	      GetCommandTagName(CreateCommandTag((Node *)query->plannedstmt)), query->sourceText);
 	DURING(&first, previous_start(query, flags);
 	       statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement)));
 	/* As in EXPLAIN, the buffers and the WAL of the start do not count. */
@@ -280,7 +288,8 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 		return;
 	}
 	statement = (struct statement){ .query_id = planned->queryId };
-	begin(&statement, GetCommandTagName(CreateCommandTag(planned->utilityStmt)), text);
+	begin(&statement, planned, GetCommandTagName(CreateCommandTag(planned->utilityStmt)),
+	      text);
 	DURING(&statement, previous_utility(planned, text, read_only, context, parameters,
 					    environment, receiver, completion));
 	statement.rows = completion ? completion->nprocessed : 0;
@@ -311,7 +320,7 @@ static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamLi
 	ringpipe_count(RINGPIPE_PLANS);
 	if (!(postgresql_plan_start_enabled() | postgresql_plan_stop_enabled()))
 		return previous_planner(parse, text, options, parameters);
-	begin_span(&span, text, &outer);
+	begin_span(&span, text, parse->stmt_location, parse->stmt_len, &outer);
 	postgresql_plan_start(query_id);
 	PG_TRY();
 	{

@@ -3,7 +3,6 @@
 """The module under load, with several tools, and when the server or the disk fails."""
 import contextlib
 import ctypes
-import json
 import os
 import re
 import shutil
@@ -109,8 +108,8 @@ class RedisLongTest(RedisCase):
             recorder = stack.enter_context(drive.running(
                 [RINGPIPE, "record", "-f", "-o", trace, "--providers", "redis:1", "-p",
                  str(server.process.pid)], stderr=subprocess.DEVNULL))
-            self.wait_for_session(server, recorder, 2)
-            with self.recording(server, "--providers", "redis:1", sessions=3) as events:
+            self.wait_for_session(server, recorder)
+            with self.recording(server, "--providers", "redis:1", sessions=2) as events:
                 before = sum(server.command_stats().values())
                 self.run_load(server)
                 added = sum(server.command_stats().values()) - before
@@ -122,7 +121,8 @@ class RedisLongTest(RedisCase):
         # The first INFO is not counted in `before`; the last one and two PINGs follow `added`.
         self.assertEqual(len(self.of_name(events, "commandStop")), added + 3)
         for name, count in counts.items():
-            self.assertGreaterEqual(count, added + 3, counts)
+            # The others may end before the round of the last PING does.
+            self.assertGreaterEqual(count, added + 2, counts)
             self.assertLessEqual(count, total + 1, (name, counts))
 
     @unittest.skipUnless(shutil.which("dotnet"), "no .NET SDK")
@@ -215,14 +215,13 @@ class RedisLongTest(RedisCase):
 
     def test_a_full_disk_stops_neither_the_server_nor_its_commands(self):
         server = self.serve()
-        with self.assertRaises(AssertionError):
-            with drive.running([RINGPIPE, "collect", "--quiet", "-f", "-o", "/dev/full", "-p",
-                                str(server.process.pid)], stderr=subprocess.PIPE) as recorder:
-                self.run_load(server)
-                status = drive.interrupt(recorder)
-                with recorder.stderr:
-                    recorder.stderr.read()
-                self.assertEqual(status, 0)
+        with drive.running([RINGPIPE, "collect", "--quiet", "-f", "-o", "/dev/full", "-p",
+                            str(server.process.pid)], stderr=subprocess.PIPE) as recorder:
+            self.run_load(server)
+            status = drive.interrupt(recorder)
+            with recorder.stderr:
+                self.assertIn(b"No space left on device", recorder.stderr.read())
+        self.assertNotEqual(status, 0)
         self.assertEqual(server.run("set", "a", "1"), ["OK"])
         with self.recording(server) as events:
             server.run("get", "a")
@@ -281,7 +280,8 @@ class RedisLongTest(RedisCase):
             drive.wait_for(lambda: sum(total("Lookups that found no key")) >= 50 or
                            sum(total("keyspace_misses")) >= 50, "50 lookups", [collector])
             drive.interrupt(collector)
-        self.assertEqual(json.loads(json.dumps(server.info("stats")["keyspace_misses"])), "50")
+        self.assertEqual(sum(total("Lookups that found no key")) or sum(total("keyspace_misses")),
+                         50)
 
 
 if __name__ == "__main__":

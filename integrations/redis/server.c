@@ -18,7 +18,7 @@ static struct redis_context *own_context;
 static tracing_watch_commands watch_commands;
 static pid_t server_pid;
 static atomic_bool is_session_running;		/* some session wants the provider */
-static bool has_events, has_commands, has_session;
+static bool has_events, has_commands, has_session, has_slow_log;
 
 static bool are_events_wanted(void);
 static void on_one_shot(void *data);
@@ -344,6 +344,11 @@ void server_update(void)
 			slow_log_configure(own_context);
 		watch_commands(has_commands);
 	}
+	if (has_slow_log != redis_slow_command_enabled()) {
+		has_slow_log = !has_slow_log;
+		if (has_slow_log)
+			slow_log_skip(own_context);
+	}
 	if (has_session != atomic_load(&is_session_running)) {
 		has_session = !has_session;
 		read_counters(own_context, false);
@@ -393,7 +398,7 @@ int ringpipe_tracing_start(struct redis_context *context, const struct redis_api
 	own_context = redis->GetDetachedThreadSafeContext(context);
 	watch_commands = watch;
 	server_pid = getpid();
-	has_events = has_commands = has_session = false;
+	has_events = has_commands = has_session = has_slow_log = false;
 	key_init(shows_keys);
 	ret_tracing->begin_command = command_begin;
 	ret_tracing->set_trace = client_trace_set;

@@ -45,9 +45,21 @@ void slow_log_configure(struct redis_context *context)
 	if (bytes > 0 && bytes < sizeof(number)) {
 		memcpy(number, text, bytes);
 		/* A negative limit disables the log. */
-		limit_ns = number[0] == '-' ? UINT64_MAX : strtoull(number, NULL, 10) * 1000;
+		limit_ns = number[0] == '-' ? UINT64_MAX : strtoull(number, NULL, 10);
+		limit_ns = limit_ns > UINT64_MAX / 1000 ? UINT64_MAX : limit_ns * 1000;
 	}
 	redis->FreeCallReply(reply);
+}
+
+void slow_log_skip(struct redis_context *context)
+{
+	struct redis_reply *entries = redis->Call(context, "SLOWLOG", "cl", "GET", 1LL);
+
+	is_pending = false;
+	if (entries && redis->CallReplyLength(entries) > 0)
+		last_entry = integer_at(redis->CallReplyArrayElement(entries, 0), 0);
+	if (entries)
+		redis->FreeCallReply(entries);
 }
 
 void slow_log_note(uint64_t duration_ns)

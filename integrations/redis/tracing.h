@@ -51,6 +51,8 @@ void server_update(void);
 void slow_log_configure(struct redis_context *context);
 /* A command has ended; `duration_ns` is its time or more. */
 void slow_log_note(uint64_t duration_ns);
+/* Skip the entries from before a session. */
+void slow_log_skip(struct redis_context *context);
 /* Write an event for each new entry, if a command may have added one. */
 void slow_log_read(struct redis_context *context);
 
