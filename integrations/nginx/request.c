@@ -430,7 +430,7 @@ static ngx_http_phase_handler_t *find_handler(ngx_http_phase_handler_t *all,
 	return all;
 }
 
-/* Removes a handler from nginx's table. What comes after the handler takes its place. */
+/* Removes a handler from nginx's table. The handlers after it move up by one place. */
 static void remove_handler(ngx_http_phase_handler_t *all, ngx_http_phase_handler_t *removed)
 {
 	ngx_uint_t place = (ngx_uint_t)(removed - all);
