@@ -18,9 +18,9 @@ from redis_case import PATIENCE, RINGPIPE, RedisCase, Server, drive
 REQUESTS = 20000
 
 
-@unittest.skipUnless(shutil.which("valkey-server"), "no valkey-server")
-class ValkeyTest(redis_test.RedisTest):
-    program = "valkey-server"
+if shutil.which("valkey-server"):  # not in Debian 12
+    class ValkeyTest(redis_test.RedisTest):
+        program = "valkey-server"
 
 
 class RedisLongTest(RedisCase):
