@@ -59,11 +59,13 @@ def inner(content, wanted):
 
 
 def resources_of(profiles):
-    """Return the attributes of each resource of OTLP profiles whose values are texts."""
+    """Return the attributes of each resource of OTLP profiles. A value is a text, or the bytes of a
+    message AnyValue."""
     for profile in inner(profiles, 1):
         for resource in inner(profile, 1):
-            yield {next(inner(row, 1)).decode(): text.decode() for row in inner(resource, 1)
-                   for value in inner(row, 2) for text in inner(value, 1)}
+            yield {next(inner(row, 1)).decode():
+                   next((text.decode() for text in inner(value, 1)), value)
+                   for row in inner(resource, 1) for value in inner(row, 2)}
 
 
 def run(*arguments, status=0):
@@ -176,7 +178,7 @@ class Contexts(Case):
         with open(profiles, "rb") as file:
             resources = list(resources_of(file.read()))
         self.assertIn({"service.name": "foreign", "deployment.environment.name": "t\u00e9st",
-                       "replicas": "5", "host.name": os.uname().nodename}, resources)
+                       "replicas": b"\x18\x05", "host.name": os.uname().nodename}, resources)
         self.assertEqual({resource["host.name"] for resource in resources},
                          {os.uname().nodename})
 

@@ -465,6 +465,8 @@ class Sessions(Case):
         self.assertIn(dotnet.pid,
                       {event["process"] for event in events if event["provider"] == runtime})
 
+    @unittest.skipUnless(os.environ["SANITIZERS"] == "none",
+                         "the runtime of .NET loads no library with a sanitizer")
     def test_a_process_with_libringpipe_and_dotnet_has_a_session_of_each(self):
         command = ["dotnet", clients.beside_command()]
         process = self.start("--profile", "cpu", "--providers", "Beside,ringpipe")
