@@ -177,6 +177,7 @@ class Contexts(Case):
         run("convert", "-f", "--to", "otlp-profiles", "-o", profiles, self.trace)
         with open(profiles, "rb") as file:
             resources = list(resources_of(file.read()))
+        self.assertEqual({resource.pop("process.pid")[:1] for resource in resources}, {b"\x18"})
         self.assertIn({"service.name": "foreign", "deployment.environment.name": "t\u00e9st",
                        "replicas": b"\x18\x05", "host.name": os.uname().nodename}, resources)
         self.assertEqual({resource["host.name"] for resource in resources},
