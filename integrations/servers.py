@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -48,13 +49,32 @@ def install(folder, build=BUILD):
     return dict(os.environ, PKG_CONFIG_PATH=folder, PKG_CONFIG_SYSROOT_DIR=root)
 
 
-def wait_for_session(pid, provider, recorder):
-    def is_enabled():
-        done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)],
-                              stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
-        return any((row["kind"], row["provider"]) == ("session", provider)
-                   for row in json.loads(done.stdout))
-    drive.wait_for(is_enabled, f"a session of {provider}", [recorder])
+def is_descendant(pid, ancestor):
+    while pid not in (0, ancestor):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return pid != 0
+
+
+def has_session(pid, provider, recorder, env=None):
+    """Whether the recorder, or a child of it, has a session of the provider in the process. Other
+    programs may record all processes of the machine."""
+    done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE,
+                          env=env)
+    # A process opens its socket a little after its start.
+    rows = json.loads(done.stdout) if done.returncode == 0 else []
+    clients = [re.match("ipc-([0-9]+)$", row["session"]) for row in rows
+               if (row["kind"], row["provider"]) == ("session", provider)]
+    return any(client and is_descendant(int(client[1]), recorder.pid) for client in clients)
+
+
+def wait_for_session(pid, provider, recorder, env=None):
+    drive.wait_for(lambda: has_session(pid, provider, recorder, env),
+                   f"a session of {provider}", [recorder])
 
 
 @contextlib.contextmanager

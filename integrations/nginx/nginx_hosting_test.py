@@ -154,8 +154,9 @@ class HostingTest(unittest.TestCase):
         script = "mkdir $0 && mount --rbind / $0 && mount -t tmpfs tmpfs $0/tmp && " \
             "mkdir -p $0$1 $0$2 && mount --bind $1 $0$1 && mount --bind $2 $0$2 && " \
             "shift 2 && exec chroot $0 \"$@\""
+        # Workers, which have another user, create their sockets in this root's /tmp.
         nginx = self.serve(wrapper=["unshare", "--mount", "sh", "-c", script, root, self.folder,
-                                    self.build])
+                                    self.build], env={**os.environ, "TMPDIR": "/tmp"})
         self.check_events(nginx)
 
     @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
@@ -163,9 +164,13 @@ class HostingTest(unittest.TestCase):
     def test_nginx_with_the_rights_of_the_unit_is_traced(self):
         script = "mount --bind $0 $0 && mount --bind $1 $1 && mount --bind / / && " \
             "mount -o remount,ro,bind / && mount -o remount,rw,bind $0 && shift && exec \"$@\""
+        # As /tmp: a worker may change its user before it creates its socket.
+        sockets = self.folder + "/sockets"
+        os.mkdir(sockets)
+        os.chmod(sockets, 0o1777)
         nginx = self.serve(wrapper=["unshare", "--mount", "sh", "-c", script, self.folder,
                                     self.build], preexec_fn=deny_write_execute,
-                           env={**os.environ, "TMPDIR": self.folder})
+                           env={**os.environ, "TMPDIR": sockets})
         self.check_events(nginx)
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")

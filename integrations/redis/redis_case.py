@@ -13,8 +13,10 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "shop"))
-import drive  # noqa: E402 pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(HERE, "..", ".."))
+from integrations import servers  # noqa: E402 pylint: disable=wrong-import-position
+
+drive = servers.drive
 
 RINGPIPE, BUILD = os.environ.get("RINGPIPE"), os.environ.get("BUILD")
 PATIENCE = 60
@@ -166,17 +168,17 @@ class RedisCase(unittest.TestCase):
         return server.start()
 
     @contextlib.contextmanager
-    def recording(self, server, *options, sessions=1):
+    def recording(self, server, *options):
         """
         Record the server while the block runs. The list that the block gets has the events in the
-        end. `sessions` counts this one and those before it.
+        end.
         """
         trace = os.path.join(self.folder, "t.nettrace")
         events = []
         command = [RINGPIPE, "collect", "--quiet", "-f", "-o", trace, *options, "-p",
                    str(server.process.pid)]
         with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
-            self.wait_for_session(server, recorder, sessions)
+            self.wait_for_session(server, recorder)
             # The module learns of a session after the tools.
             drive.wait_for(lambda: server.info("ringpipe")["ringpipe_session"] == "1",
                            "the module's events", [recorder])
@@ -195,16 +197,8 @@ class RedisCase(unittest.TestCase):
                 read.remove(span)
         events += read
 
-    def wait_for_session(self, server, recorder, count=1):
-        def has_sessions():
-            done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p",
-                                   str(server.process.pid)], check=True, timeout=PATIENCE,
-                                  stdout=subprocess.PIPE)
-            # LTTng and bpftrace have rows of their own.
-            rows = [row for row in json.loads(done.stdout) if row["provider"] == "redis" and
-                    row["kind"] == "session" and row["session"].startswith("ipc-")]
-            return len(rows) >= count
-        drive.wait_for(has_sessions, "a session in the server", [recorder])
+    def wait_for_session(self, server, recorder):
+        servers.wait_for_session(server.process.pid, "redis", recorder)
 
     def read(self, trace):
         done = subprocess.run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-",

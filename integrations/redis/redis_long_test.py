@@ -109,7 +109,7 @@ class RedisLongTest(RedisCase):
                 [RINGPIPE, "record", "-f", "-o", trace, "--providers", "redis:1", "-p",
                  str(server.process.pid)], stderr=subprocess.DEVNULL))
             self.wait_for_session(server, recorder)
-            with self.recording(server, "--providers", "redis:1", sessions=2) as events:
+            with self.recording(server, "--providers", "redis:1") as events:
                 before = sum(server.command_stats().values())
                 self.run_load(server)
                 added = sum(server.command_stats().values()) - before
