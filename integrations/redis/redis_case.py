@@ -159,13 +159,13 @@ class RedisCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def serve(self, *options, **settings):
+    def serve(self, *options, wrapper=(), **settings):
         folder = tempfile.mkdtemp(dir=self.folder)
         environment = dict(os.environ, LD_LIBRARY_PATH=self.library)
         server = Server(self.module, folder, *options, program=self.program,
                         **{"env": environment, **settings})
         self.addCleanup(server.stop)
-        return server.start()
+        return server.start(wrapper=wrapper)
 
     @contextlib.contextmanager
     def recording(self, server, *options):

@@ -69,17 +69,27 @@ class RedisLongTest(RedisCase):
         return count
 
     def start_lttng(self, stack):
-        """Start a session daemon of its own. Return its environment."""
+        """Start a session daemon of its own. Return the environment and the beginning of commands
+        that reach it: the daemons of root share one folder, hence a namespace of mounts."""
         home = tempfile.mkdtemp(dir=self.folder)
-        environment = dict(os.environ, LTTNG_HOME=home, LTTNG_RUNDIR=home, RINGPIPE_LTTNG="1",
+        environment = dict(os.environ, LTTNG_HOME=home, RINGPIPE_LTTNG="1",
                            LD_LIBRARY_PATH=self.library)
-        stack.enter_context(drive.running(["lttng-sessiond", "--no-kernel"], env=environment,
-                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        script = "mkdir -p /run/lttng && mount -t tmpfs tmpfs /run/lttng && " \
+            "exec lttng-sessiond --no-kernel"
+        daemon = stack.enter_context(drive.running(
+            ["unshare", "--mount", "sh", "-c", script], env=environment,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        inside = ["nsenter", "--mount", "-t", str(daemon.pid)]
+
+        def is_mounted():
+            with open(f"/proc/{daemon.pid}/comm", encoding="ascii") as file:
+                return file.read() == "lttng-sessiond\n"
 
         def run(*command):
-            return subprocess.run(["lttng", *command], env=environment, check=False,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, timeout=PATIENCE).returncode == 0
+            return subprocess.run([*inside, "lttng", "--no-sessiond", *command], env=environment,
+                                  check=False, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  timeout=PATIENCE).returncode == 0
 
         def count():
             self.assertTrue(run("stop") and run("destroy"))
@@ -87,12 +97,13 @@ class RedisLongTest(RedisCase):
                                   stdout=subprocess.PIPE, timeout=PATIENCE)
             return done.stdout.count(" redis:command_stop: ")
 
-        drive.wait_for(lambda: run("list"), "the session daemon")
+        drive.wait_for(is_mounted, "the session daemon", [daemon])
+        drive.wait_for(lambda: run("list"), "the session daemon", [daemon])
         for command in (("create", "redis", "--output", home + "/trace"),
                         ("enable-channel", "-u", "--subbuf-size=4M", "--num-subbuf=4", "all"),
                         ("enable-event", "-u", "-c", "all", "redis:command_stop"), ("start",)):
             self.assertTrue(run(*command), command)
-        return environment, count
+        return environment, inside, count
 
     @unittest.skipUnless(os.getuid() == 0, "bpftrace and record require root")
     def test_all_tools_at_the_same_time_count_what_the_server_counts(self):
@@ -100,9 +111,10 @@ class RedisLongTest(RedisCase):
             if not shutil.which(program):
                 self.skipTest(f"no {program}")
         with contextlib.ExitStack() as stack:
-            environment, count_by_lttng = self.start_lttng(stack)
+            environment, inside, count_by_lttng = self.start_lttng(stack)
             # The module's own calls of SLOWLOG GET would be in commandstats, without spans.
-            server = self.serve("--slowlog-log-slower-than", "-1", env=environment)
+            server = self.serve("--slowlog-log-slower-than", "-1", env=environment,
+                                wrapper=inside)
             count_by_bpftrace = self.count_by_bpftrace(server, stack)
             trace = os.path.join(self.folder, "record.nettrace")
             recorder = stack.enter_context(drive.running(
