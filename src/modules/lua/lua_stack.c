@@ -100,8 +100,11 @@ static void add_thread(lua_State *L, int level, struct lua_frames *stack)
 		uint64_t frame;
 		bool is_c;
 
-		lua_getinfo(L, "Sl", &ar);
+		lua_getinfo(L, "S", &ar);
 		is_c = *ar.what == 'C';
+		ar.currentline = -1;
+		if (!is_c)
+			lua_getinfo(L, "l", &ar);
 		if (is_c && has_lua) {
 			add_frame(stack, RP_HOST_FRAME_NATIVE);
 			has_lua = false;
@@ -203,6 +206,13 @@ static bool is_moving(const void *call)
 	return *(const volatile uintptr_t *)call < 1u << 25;
 }
 
+/* A call of a function of Lua's that is about to begin has no position in the code yet. */
+static bool is_in_c(lua_State *L, lua_Debug *ar)
+{
+	lua_getinfo(L, "S", ar);
+	return *ar->what == 'C';
+}
+
 static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsigned int max)
 {
 	lua_State *L = state->threads[state->depth - 1];
@@ -224,7 +234,8 @@ static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsi
 		set_hook(state, L);
 	else
 		is_at_rest = heap->calls_inside == 0 && heap->moves == state->moves &&
-			     call_of(&ar) == state->call && !is_moving(call_of(&ar));
+			     call_of(&ar) == state->call && !is_moving(call_of(&ar)) &&
+			     is_in_c(L, &ar);
 	state->moves = heap->moves;
 	state->call = call_of(&ar);
 	state->is_waiting = !is_at_rest;
