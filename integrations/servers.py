@@ -59,16 +59,21 @@ def is_descendant(pid, ancestor):
     return pid != 0
 
 
-def has_session(pid, provider, recorder, env=None):
-    """Whether the recorder, or a child of it, has a session of the provider in the process. Other
-    programs may record all processes of the machine."""
+def sessions(pid, provider, env=None):
+    """Return the names of the sessions of the provider in the process."""
     done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)], check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE,
                           env=env)
     # A process opens its socket a little after its start.
     rows = json.loads(done.stdout) if done.returncode == 0 else []
-    clients = [re.match("ipc-([0-9]+)$", row["session"]) for row in rows
-               if (row["kind"], row["provider"]) == ("session", provider)]
+    return [row["session"] for row in rows
+            if (row["kind"], row["provider"]) == ("session", provider)]
+
+
+def has_session(pid, provider, recorder, env=None):
+    """Whether the recorder, or a child of it, has a session of the provider in the process. Other
+    programs may record all processes of the machine."""
+    clients = [re.match("ipc-([0-9]+)$", name) for name in sessions(pid, provider, env)]
     return any(client and is_descendant(int(client[1]), recorder.pid) for client in clients)
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,9 +20,10 @@ import tempfile
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(FOLDER))
 MODULES = os.path.join(ROOT, "integrations")
-sys.path[:0] = [os.path.join(FOLDER, "..", "shop"), os.path.join(MODULES, "postgresql")]
-import drive  # noqa: E402 pylint: disable=wrong-import-position
+sys.path.insert(0, ROOT)
+from integrations import servers  # noqa: E402 pylint: disable=wrong-import-position
 
+drive = servers.drive
 PATIENCE = 120
 SYSTEM = "/usr/lib/postgresql/15"
 CUSTOMERS, ORDERS = 2000, 100000
@@ -92,12 +92,6 @@ def run(command, **options):
     return done.stdout
 
 
-def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
 class Stack:
     """The servers, each with its module if this source has it, in a folder of their own."""
 
@@ -105,12 +99,7 @@ class Stack:
         self.build, self.folder, self.exits = build, folder, exits
         self.root = os.path.join(folder, "root")
         os.chmod(folder, 0o755)
-        run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"],
-            env=dict(os.environ, DESTDIR=self.root))
-        package = run(["find", self.root, "-name", "ringpipe.pc"]).strip()
-        self.environment = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(package),
-                                PKG_CONFIG_SYSROOT_DIR=self.root,
-                                LD_LIBRARY_PATH=os.path.dirname(os.path.dirname(package)))
+        self.environment = servers.install(folder, build)
         self.traced = ["nginx", "Stack-App"]
         self.pids = []  # of the servers that have sessions before the load
 
@@ -190,7 +179,7 @@ class Stack:
     def start_nginx(self, application):
         folder = os.path.join(self.folder, "nginx")
         self.module("nginx", folder)
-        port = free_port()
+        port = servers.free_port()
         path = os.path.join(folder, "nginx.conf")
         with open(path, "w", encoding="ascii") as file:
             file.write(NGINX.format(module=folder + "/ngx_http_ringpipe_module.so", folder=folder,

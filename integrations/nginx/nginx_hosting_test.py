@@ -8,13 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import nginx_server
 from nginx_server import HERE, PATIENCE, drive, servers
 
-BUILD, RINGPIPE = servers.BUILD, servers.RINGPIPE
+RINGPIPE = servers.RINGPIPE
 UNIT = os.path.join(HERE, "nginx.service")
 PR_SET_NO_NEW_PRIVS, PR_SET_MDWE = 38, 65
 CONFIGURATION = """
@@ -51,17 +50,9 @@ def can_deny_write_execute():
         PR_SET_MDWE, 1, 0, 0, 0) == 0 or os._exit(1)).returncode == 0
 
 
-class HostingTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.build = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.build)
-        cls.module = nginx_server.build_module(BUILD, cls.build)
-
+class HostingTest(nginx_server.NginxCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         with open(self.folder + "/file", "w", encoding="ascii") as file:
             file.write("file\n")
 

@@ -9,6 +9,8 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
+import unittest
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,6 +46,20 @@ def build_module(build, folder):
                           timeout=10 * PATIENCE)
     assert done.returncode == 0, done.stderr
     return folder + "/module/ngx_http_ringpipe_module.so"
+
+
+class NginxCase(unittest.TestCase):
+    """A test with the module and a folder of its own."""
+    @classmethod
+    def setUpClass(cls):
+        cls.build = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.build)
+        cls.module = build_module(servers.BUILD, cls.build)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
 
 
 def worker_pids(master):

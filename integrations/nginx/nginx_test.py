@@ -5,17 +5,15 @@ import collections
 import http.client
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import nginx_server
 from nginx_server import PATIENCE, drive, servers, worker_pids
 
-BUILD, RINGPIPE = servers.BUILD, servers.RINGPIPE
+RINGPIPE = servers.RINGPIPE
 CALLER, TRACE_ID = servers.CALLER, servers.TRACE_ID
 CONFIGURATION = """
 load_module {module};
@@ -80,18 +78,7 @@ class Nginx(nginx_server.Nginx):
             return [line.split() for line in log]
 
 
-class NginxTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.build = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.build)
-        cls.module = nginx_server.build_module(BUILD, cls.build)
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class NginxTest(nginx_server.NginxCase):
     def serve(self, **options):
         nginx = Nginx(self.module, self.folder, **options)
         self.addCleanup(nginx.stop)

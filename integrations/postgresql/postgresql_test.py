@@ -434,12 +434,7 @@ class LongTest(WithExtension):
         self.assertTrue(of_name(events, "writes"))
 
     def has_session(self, pid):
-        done = subprocess.run([RINGPIPE, "list", "--format", "json", "-p", str(pid)], check=False,
-                              env=self.server.environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, timeout=PATIENCE)
-        # A process opens its socket a little after its start.
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-        return any((row["kind"], row["provider"]) == ("session", "postgresql") for row in rows)
+        return bool(servers.sessions(pid, "postgresql", self.server.environment))
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("bpftrace"), "bpftrace requires root")
     def test_all_tools_at_the_same_time_count_the_same(self):

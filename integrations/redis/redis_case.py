@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A redis or Valkey with the module, and recordings of it, for the tests."""
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -18,11 +17,9 @@ from integrations import servers  # noqa: E402 pylint: disable=wrong-import-posi
 
 drive = servers.drive
 
-RINGPIPE, BUILD = os.environ.get("RINGPIPE"), os.environ.get("BUILD")
-PATIENCE = 60
+RINGPIPE, BUILD = servers.RINGPIPE, servers.BUILD
+PATIENCE, TRACE_ID, CALLER = servers.PATIENCE, servers.TRACE_ID, servers.CALLER
 SPANS = ("commandStart", "commandStop")
-TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
-CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
 ACTIVITY = "0af76519-16cd-43dd-8448-eb211c80319c"
 
 
@@ -37,25 +34,11 @@ def why_not():
 def build_module(build, folder):
     """Install ringpipe of a build into the folder, and build the module there. Return the folders
     of the module and of the library."""
-    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"], check=True,
-                   env=dict(os.environ, DESTDIR=folder + "/root"), timeout=PATIENCE,
-                   stdout=subprocess.DEVNULL)
-    paths = {}
-    for root, _, files in os.walk(folder):
-        for name in files:
-            paths.setdefault(name, root)
-    environment = dict(os.environ, PKG_CONFIG_PATH=paths["ringpipe.pc"],
-                       PKG_CONFIG_SYSROOT_DIR=folder + "/root")
+    environment = servers.install(folder, build)
     done = subprocess.run([os.path.join(HERE, "build"), folder + "/module"], check=False,
                           text=True, env=environment, stderr=subprocess.PIPE, timeout=PATIENCE)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    return folder + "/module", paths["libringpipe.so.1"]
-
-
-def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
+    return folder + "/module", environment["LD_LIBRARY_PATH"]
 
 
 class Server:
@@ -63,7 +46,7 @@ class Server:
 
     def __init__(self, module, folder, *options, program="redis-server", arguments=(), **popen):
         self.folder = folder
-        self.port = free_port()
+        self.port = servers.free_port()
         self.log_path = os.path.join(folder, "log")
         self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", folder,
                         "--save", "", "--logfile", self.log_path, *options]
@@ -200,15 +183,8 @@ class RedisCase(unittest.TestCase):
     def wait_for_session(self, server, recorder):
         servers.wait_for_session(server.process.pid, "redis", recorder)
 
-    def read(self, trace):
-        done = subprocess.run([RINGPIPE, "convert", "--quiet", "--to", "jsonl", "-f", "-o", "-",
-                               trace], stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
-        events = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertFalse([event for event in events if "Lost" in event["event"]])
-        return events
-
-    def of_name(self, events, name):
-        return [event["fields"] for event in events if event["event"] == name]
+    read = staticmethod(servers.read)
+    of_name = staticmethod(servers.of_name)
 
     def counts(self, events, name="commandStop"):
         counts = {}
