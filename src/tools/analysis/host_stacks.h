@@ -24,9 +24,6 @@ struct rp_host_stacks {
 	size_t capacity;
 };
 
-/* The first address of the kernel's half. */
-#define RP_KERNEL_START 0xffff800000000000ull
-
 /*
  * Keep the stack of a sample of the process, or forget that of its thread if it has no function of
  * a runtime.
