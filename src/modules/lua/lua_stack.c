@@ -102,6 +102,7 @@ static void add_thread(lua_State *L, int level, struct lua_frames *stack)
 
 		lua_getinfo(L, "S", &ar);
 		is_c = *ar.what == 'C';
+		/* A function of C has no line, and Lua might look for one in a call that begins. */
 		ar.currentline = -1;
 		if (!is_c)
 			lua_getinfo(L, "l", &ar);
