@@ -76,8 +76,8 @@ static void check_trace(int fd, const struct rp_recovery_result *result)
 	while ((ret = rp_reader_next(reader, &event)) == 1)
 		;
 	rp_reader_get_stats(reader, &stats);
-	if (!result->copied_bytes && (ret != 0 || stats.events != result->recovered +
-				       (result->to_ns != 0)))
+	if (!result->copied_bytes &&
+	    (ret != 0 || stats.events != result->recovered + result->has_window))
 		__builtin_trap();
 	rp_reader_close(reader);
 }

@@ -504,6 +504,7 @@ static int report_window(struct rebuild *rebuild)
 	event.type = type;
 	rebuild->result.from_ns = payload[0];
 	rebuild->result.to_ns = to;
+	rebuild->result.has_window = true;
 	return rp_encoder_event(rebuild->encoder, &event);
 }
 

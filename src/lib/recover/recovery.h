@@ -58,9 +58,10 @@ struct rp_recovery_result {
 	uint64_t unknown;		/* events without a sound definition */
 	uint64_t damaged;		/* number of inconsistent places in the rings */
 	uint64_t lost;			/* losses that the session counted */
-	uint64_t from_ns, to_ns;	/* when a flight recorder is complete; else 0 */
+	uint64_t from_ns, to_ns;	/* when a flight recorder is complete */
 	uint64_t start_ns;		/* the session's start by CLOCK_MONOTONIC, … */
 	int64_t start_utc_ns;		/* … and in UTC */
+	bool has_window;		/* a flight recorder: the trace has from_ns and to_ns */
 	bool has_output;		/* the trace has the output that the process wrote */
 };
 

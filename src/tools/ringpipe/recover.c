@@ -187,7 +187,7 @@ static void report_window(const struct rp_recovery_result *result)
 {
 	char from[RP_TEXT_MAX], to[RP_TEXT_MAX];
 
-	if (!result->to_ns)
+	if (!result->has_window)
 		return;
 	if (result->from_ns == result->to_ns)
 		printf("; complete at no time");
