@@ -4,7 +4,7 @@
  * process is the client of the diagnostics socket, the traced process and the reader of the
  * tracepoints.
  *
- * usage: user_events PLUGIN
+ * usage: user_events PLUGIN LIBRARY…
  */
 #include "user_events.h"
 
@@ -524,6 +524,7 @@ static const struct test session_tests[] = {
 	TEST(stop_tracing_ends_a_session),
 	TEST(what_is_too_long_is_counted),
 	TEST(libraries_come_and_go),
+	TEST(libraries_come_and_go_while_sessions_start_and_end),
 	TEST(child_begins_without_the_session),
 	TEST(host_that_closes_descriptors_ends_sessions),
 	TEST(sessions_end_under_writers),
@@ -564,6 +565,7 @@ int main(int argc, char **argv)
 		failed += run_tests(typed_tests, typed_test_count, COUNT(session_tests) + 1);
 		return failed != 0;
 	}
+	loading_set_libraries((const char *const *)argv + 2, argc > 2 ? (unsigned int)argc - 2 : 0);
 	printf("TAP version 13\n1..%zu\n", COUNT(session_tests) + typed_test_count);
 	failed = run_tests(session_tests, COUNT(session_tests), 1);
 	setenv("RINGPIPE_USER_EVENTS", "1", 1);

@@ -29,6 +29,10 @@ struct test {
 /* same_events.c */
 void file_listener_and_tracepoints_hold_the_same(void);
 
+/* loading.c */
+void loading_set_libraries(const char *const *paths, unsigned int count);
+void libraries_come_and_go_while_sessions_start_and_end(void);
+
 /* typed_events.c */
 extern const struct test typed_tests[];
 extern const size_t typed_test_count;
