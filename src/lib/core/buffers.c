@@ -247,6 +247,7 @@ void rp_session_open_pool(const struct rp_session *session)
 	struct rp_slot *slot = &rp_slots[session->slot];
 
 	slot->pool = session->pool;
+	rp_store_relaxed(&slot->pool_open, session->pool_open);
 	rp_store_relaxed(&slot->pool_wake, session->pool_wake);
 	rp_store_relaxed(&slot->pool_frees, rp_load_relaxed(&slot->pool_frees) + 1);
 	for (uint32_t i = 0; i < session->pool_count; i++)

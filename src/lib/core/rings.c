@@ -7,7 +7,8 @@
  * other (THE POOL in ring/slot.h). One thread alone can therefore fill all of the memory. When the
  * pool is exhausted, the unused space is the rest of the buffers that other writers are filling.
  * Many small buffers limit that waste. But if buffers are too small, the largest records leave much
- * of each unused. The size of a buffer is:
+ * of each unused. Locks of a pool of the smallest buffers therefore keep some rings that are nearly
+ * full, for smaller records (choose_lock() in ring/fallback.c). The size of a buffer is:
  *
  *	a 128th of the limit; for a small limit a 64th, up to 512 KB; at least 128 KB, which holds
  *	the largest record; smaller for a large limit with more than 8 processors
@@ -42,6 +43,8 @@
 #define SINK_BESIDES (256u << 10)	/* memory of a sink in addition to waiting output */
 #define SMALL (8u << 20)		/* limits below this leave the sink only SINK_BESIDES */
 #define WAKE_DIVISOR 16u		/* claims wake the drain thread at this part of the pool */
+#define OPEN_DIVISOR 4u			/* part of a pool that locks leave partly filled */
+#define OPEN_MAX 8u
 #define RINGS_AT_START 8u
 #define FALLBACK_IDS (1u << 16)		/* first id of fixed fallback rings */
 #define STATE_IDS (1u << 17)		/* added to the ids of rings for state events */
@@ -154,6 +157,9 @@ static int make_pool(struct rp_session *session)
 		return -ENOMEM;
 	session->pool_count = (uint32_t)count;
 	session->pool_wake = count / WAKE_DIVISOR;
+	if (size == BUFFER_MIN)
+		session->pool_open = count / OPEN_DIVISOR < OPEN_MAX ? count / OPEN_DIVISOR :
+				     OPEN_MAX;
 	/* With few buffers, not every id may keep one; the other ids use the fallback. */
 	if (session->ring_count > count / 2)
 		session->ring_count = (uint32_t)count / 2;

@@ -122,7 +122,7 @@ struct rp_session {
 	uint32_t source_count;
 	struct rp_source **active;	/* space for a merge: see core/merge.h */
 	struct rp_ring **pool;		/* writers read this table; NULL: the rings are fixed */
-	uint32_t pool_count, pool_wake;
+	uint32_t pool_count, pool_wake, pool_open;
 	uint32_t retiring;		/* buffers */
 	struct rp_ring_array array;	/* the buffers, unless they are files */
 	uint32_t fallback_count;

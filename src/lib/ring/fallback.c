@@ -9,6 +9,8 @@
 #include "base/thread.h"
 #include "ring/slot.h"
 
+#define LARGE_STEP 4096u	/* the space that is left for other records matters from here on */
+
 /* Test the session's bit. Call it after the lock was taken. [SLOT-BIT] */
 static bool wanted(const struct rp_write *write)
 {
@@ -100,12 +102,11 @@ static void switch_subbuf(struct rp_ring *ring)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* Whether the ring has space for the record. The caller holds the lock. */
-static bool has_space(const struct rp_write *write, const struct rp_ring *ring)
+/* Return the space in the ring. The caller holds the lock. */
+static uint64_t space_in(const struct rp_ring *ring)
 {
-	uint64_t used = rp_load_relaxed(&ring->head) - rp_load_acquire(&ring->tail);
-
-	return used + write->step <= ring->size;	/* [RING-ROOM] */
+	/* [RING-ROOM] */
+	return ring->size - (rp_load_relaxed(&ring->head) - rp_load_acquire(&ring->tail));
 }
 
 /*
@@ -120,7 +121,7 @@ static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
 	uint64_t token;
 	int buffer;
 
-	if (rp_load_relaxed(&slot->pool_count) == 0 || (ring && has_space(write, ring)))
+	if (rp_load_relaxed(&slot->pool_count) == 0 || (ring && write->step <= space_in(ring)))
 		return ring;
 	buffer = rp_pool_claim(write, (enum rp_owner)(RP_OWNER_FALLBACK + index), &token);
 	if (buffer < 0)
@@ -167,6 +168,7 @@ refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)
 {
 	bool is_lost = attempt == ATTEMPT_LOSE || (attempt == ATTEMPT_OR_LOSE && is_full(write));
 
+	write->space = space_in(ring);
 	if (rp_load_relaxed(&write->slot->pool_count) != 0 && !is_lost)
 		return RP_WRITE_NO_RING;
 	if (rp_load_relaxed(&write->slot->wait_ns))
@@ -296,6 +298,37 @@ static bool is_for_next(enum rp_write_result result)
 }
 
 /*
+ * Choose the lock that gets a new buffer when no ring has space for the record: the thread's first
+ * lock, in a pool of small buffers and for a large record a lock without a ring, or the lock whose
+ * ring is fullest if enough locks have one. The other rings keep their space for smaller records.
+ */
+static unsigned int choose_lock(const struct rp_write *write, unsigned int start)
+{
+	const struct rp_slot *slot = write->slot;
+	uint64_t open = rp_load_relaxed(&slot->pool_open), rings = 0, least = UINT64_MAX;
+	unsigned int unused = start, fullest = start;
+
+	if (open == 0 || write->step < LARGE_STEP)
+		return start;
+	for (unsigned int i = RP_FALLBACKS; i > 0; i--) {
+		unsigned int index = (start + i - 1) % RP_FALLBACKS;
+		const struct rp_fallback *fallback = &slot->fallback[index];
+		uint64_t space = rp_load_relaxed(&fallback->space);
+
+		if (!rp_load_relaxed(&fallback->ring)) {
+			unused = index;
+			continue;
+		}
+		rings++;
+		if (space <= least) {
+			least = space;
+			fullest = index;
+		}
+	}
+	return rings < open ? unused : fullest;
+}
+
+/*
  * Try all locks. The end of a buffer may be too short for a large record and still take smaller
  * ones. The writer therefore tries all existing rings before it claims a new buffer. The exception
  * is the thread's first lock, if that has no ring.
@@ -316,6 +349,10 @@ static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write 
 									      !has_ring));
 		enum rp_write_result result;
 
+		if (attempt == RP_FALLBACKS) {
+			start = choose_lock(write, start);
+			index = start;
+		}
 		if (!has_ring && !claims)
 			continue;
 		result = try_lock(write, index, claims ? ATTEMPT_BUFFER : ATTEMPT_RING);
@@ -325,6 +362,8 @@ static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write 
 		}
 		if (!is_for_next(result))
 			return result;
+		if (result == RP_WRITE_NO_RING && has_ring)
+			rp_store_relaxed(&slot->fallback[index].space, write->space);
 		why = result;
 	}
 	if (is_pooled && why == RP_WRITE_NO_RING && !is_held)

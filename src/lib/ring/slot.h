@@ -105,6 +105,7 @@ struct rp_fallback {
 	uint64_t lock;
 	uint64_t late;		/* value of `lock` for which a wait of a running session failed */
 	struct rp_ring *ring;	/* NULL: none, or the holder still has to claim a buffer */
+	uint64_t space;		/* in `ring`, when a record last found too little */
 	uint64_t left;		/* value of `lock` whose holder and ring the drain thread gave up */
 } __attribute__((aligned(64)));
 
@@ -161,6 +162,7 @@ struct rp_slot {
 	/* The pool. A count of 0: the session's rings are fixed. */
 	struct rp_ring **pool;
 	uint64_t pool_count;
+	uint64_t pool_open;		/* locks that leave partly filled rings to others; or 0 */
 	uint64_t pool_wake;		/* claims from this index on wake the drain thread */
 	uint64_t pool_frees;		/* incremented after buffers became free */
 	uint64_t pool_empty;		/* pool_frees + 1 when no buffer was free; or 0 */
@@ -243,6 +245,7 @@ struct rp_write {
 	const struct rp_part *parts;
 	uint64_t part_count;
 	uint64_t ticks;			/* multi-session: the previous session's time, or 0 */
+	uint64_t space;			/* result: bytes in the ring that had too little space */
 	uint8_t above;			/* result: the ring is above its watermark */
 	uint8_t claimed;		/* result: many or all buffers, or all locks, are in use */
 };
