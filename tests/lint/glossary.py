@@ -86,7 +86,15 @@ GLOSSARY = (
 
 NAME = re.compile(r'\b[A-Za-z_]\w*')
 STRINGS = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
+# Any word of the glossary, in what parts_of() returns. Few names contain one.
+ANY_WORD = re.compile(f"_(?:{'|'.join(word for row in GLOSSARY for word in row.words)})_")
+SEPARATORS = re.compile(r'[_.-]+')
 SHELL_NAME = re.compile(r'^\s*(?:(?:local|export|readonly|declare) +)?(\w+)(?:=| ?\(\))', re.M)
+
+
+def parts_of(name):
+    """The name in lower case, with an underscore before and after each of its parts."""
+    return f'_{"_".join(SEPARATORS.split(name.lower()))}_'
 
 
 def c_names(text):
@@ -129,10 +137,11 @@ def names(root, path):
 
 def complaint(row, name):
     """The word of the row that the name contains, or None."""
-    if any(fnmatch.fnmatchcase(name, pattern) for pattern in row.plain):
-        return None
-    parts = f'_{"_".join(re.split(r"[_.-]+", name.lower()))}_'
-    return next((word for word in row.words if f'_{word}_' in parts), None)
+    parts = parts_of(name)
+    word = next((word for word in row.words if f'_{word}_' in parts), None)
+    if word and not any(fnmatch.fnmatchcase(name, pattern) for pattern in row.plain):
+        return word
+    return None
 
 
 def main():
@@ -148,6 +157,8 @@ def main():
             if name in seen:
                 continue
             seen.add(name)
+            if not ANY_WORD.search(parts_of(name)):
+                continue
             for row in rows:
                 word = complaint(row, name)
                 if word:
