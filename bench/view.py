@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """
 Measures `ringpipe view` with 100 million events: the making of the index, the time from there to
-the first picture, the frames of a series of moves and zooms, and the memory.
+the first picture and to the complete page, the frames of a series of moves and zooms, the reading
+of the whole trace, and the memory.
 """
 
 import json
@@ -54,7 +55,7 @@ def measure_page(tool, trace):
     try:
         url = view.stdout.readline().strip()
         opened = time.monotonic() - begin
-        early, _, _, moved, late = browse(url, 'cost', 'loaded', 'cost', 'pan', 'cost')
+        early, moved, moved_cost, _, late = browse(url, 'cost', 'pan', 'cost', 'loaded', 'cost')
         loaded = time.monotonic() - begin
         used = peak_memory(view.pid)
     finally:
@@ -62,12 +63,13 @@ def measure_page(tool, trace):
         view.wait()
         view.stdout.close()
     first = opened + early['first_picture_ms'] / 1e3
-    heap = max(early['heap_bytes'], late['heap_bytes']) / MB
+    heap = max(cost['heap_bytes'] for cost in (early, moved_cost, late)) / MB
     ok = row('first picture, after the index', first, 's', '<= 2', first <= 2)
+    row('complete page, after the index', opened + early['complete_ms'] / 1e3, 's')
     ok &= row('95th percentile of the frames of moves and zooms', moved['p95_ms'], 'ms', '<= 50',
               moved['p95_ms'] <= 50)
     ok &= row('heap of the page', heap, 'MB', '<= 512', heap <= 512)
-    row('until the whole trace is read and moved', loaded, 's')
+    row('until moved, and the whole trace is read', loaded, 's')
     row('memory of the command', used, 'MB')
     row('largest answer', max(late['largest'].values()) / 1e6, 'MB')
     return ok

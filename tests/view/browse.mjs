@@ -6,8 +6,8 @@
 //
 // A step is one of: tab=NAME, key=KEY, type=SELECTOR=TEXT, click=SELECTOR, theme=light|dark,
 // hash=HASH, size=WIDTHxHEIGHT, rows=LABEL (the cells of a table), text=SELECTOR, state, axe, asked
-// (the requests), scripts, pan (a series of moves and zooms), loaded (wait until the whole trace is
-// read), cost (what the page has used so far), shot=FILE, shown=SELECTOR (wait until it is visible),
+// (the requests), scripts, pan (a series of moves and zooms), loaded (have the whole trace read, and
+// wait for it), view=LOW-HIGH (show times, in percent of the trace), cost (what the page has used so far), shot=FILE, shown=SELECTOR (wait until it is visible),
 // wide=SELECTOR (the elements whose content is wider than they are), reload, reading=PART|null|fails (which part of the traces the server has read, for the page).
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -51,6 +51,7 @@ async function quiet() {
 }
 
 let reading;
+let completeMs;
 
 /** Answers the question for the traces with the part that `reading` states. */
 async function intercept(request) {
@@ -127,10 +128,19 @@ const actions = {
         most_rows: window.mostRows };
     });
   },
-  loaded: () => page.waitForFunction(() => window.ringpipeView &&
-    document.querySelector('.loading')?.hidden, { timeout: 600000, polling: 200 }).then(() => null),
+  loaded: async () => {
+    await page.evaluate(() => document.querySelector('.loading .whole:not([hidden])')?.click());
+    await page.waitForFunction(() => window.ringpipeView &&
+      document.querySelector('.loading')?.hidden, { timeout: 600000, polling: 200 });
+    return null;
+  },
+  // The times in percent of the trace.
+  view: (percent) => page.evaluate((low, high) => {
+    const { timeline } = window.ringpipeView;
+    timeline.setView(timeline.length() * low / 100, timeline.length() * high / 100);
+  }, ...percent.split('-').map(Number)),
   cost: async () => ({ first_picture_ms: await page.evaluate(() => window.ringpipeView.work.first),
-    heap_bytes: (await page.metrics()).JSHeapUsedSize, largest: Object.fromEntries(answers) }),
+    complete_ms: completeMs, heap_bytes: (await page.metrics()).JSHeapUsedSize, largest: Object.fromEntries(answers) }),
   shot: (path) => page.screenshot({ path }),
   wide: (selector) => page.$$eval(selector, (elements) => elements
     .filter((element) => element.scrollWidth > element.clientWidth)
@@ -151,6 +161,7 @@ try {
   await page.goto(url);
   await page.waitForSelector('[role="tablist"], [role="alert"]', { timeout: 60000 });
   await quiet();
+  completeMs = await page.evaluate(() => performance.now());
   for (const step of steps) {
     const [name, ...rest] = step.split('=');
     const result = await actions[name](rest.join('='));

@@ -164,18 +164,19 @@ class PageTest(ToolTest):
         self.assertEqual([asked for asked in seen["asked"] if not asked.startswith("data:")],
                          ["file://" + path])
 
-    def test_the_notice_of_a_preview_remains_until_the_page_shows_the_whole_trace(self):
+    def test_the_notice_of_a_reading_remains_until_the_page_shows_the_whole_trace(self):
         url = self.open_page(view_test.spans_trace())
         seen = self.browse(url, "reading=0.5", "reload", "shown=.loading", "text=.loading",
-                           "type=#search=x", "reading=null", "shown=.loading button",
+                           "type=#search=x", "reading=null",
+                           "shown=.loading button:not(.whole)",
                            "text=.loading", "key=Escape", "loaded", "text=.facts")
-        self.assertIn("The trace is being read", seen["results"][3])
+        self.assertIn("The whole trace is being read", seen["results"][3])
         # The page does not load again while the user writes.
-        self.assertIn("The trace has been read, but the page still shows a preview",
+        self.assertIn("The trace has been read, but the page still shows parts of it",
                       seen["results"][7])
         self.assertIn("82 events", seen["results"][-1])
 
-    def test_a_preview_becomes_the_whole_trace_after_the_server_did_not_answer(self):
+    def test_the_page_shows_the_whole_trace_after_the_server_did_not_answer(self):
         url = self.open_page(view_test.spans_trace())
         seen = self.browse(url, "reading=0.5", "reload", "reading=fails", "shown=.loading.failed",
                            "text=.loading", "reading=null", "loaded", "text=.facts")

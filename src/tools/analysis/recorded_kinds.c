@@ -81,9 +81,19 @@ int rp_recorded_kinds_take(struct rp_recorded_kinds *kinds, const struct rp_read
 	}
 }
 
+void rp_recorded_kinds_take_type(struct rp_recorded_kinds *kinds, const struct rp_reader_type *type)
+{
+	kinds->lacks_processes = true;
+	if (strcmp(type->provider, RP_TIME_PROVIDER) != 0)
+		return;
+	kinds->has_waits |= type->id == RP_TIME_ID_WAIT;
+	kinds->has_calls |= type->id == RP_TIME_ID_SYSCALL;
+}
+
 bool rp_recorded_kinds_has_process(const struct rp_recorded_kinds *kinds, uint64_t process)
 {
-	return tfind(&process, &kinds->processes, compare_processes);
+	return (kinds->lacks_processes && kinds->has_waits) ||
+	       tfind(&process, &kinds->processes, compare_processes);
 }
 
 void rp_recorded_kinds_fini(struct rp_recorded_kinds *kinds)

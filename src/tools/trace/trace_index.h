@@ -92,8 +92,8 @@ struct rp_trace_query {
 	bool has_process, has_thread;
 	uint64_t process, thread;
 	/*
-	 * If `part_count` is not 0, read only so many parts of the trace, at equal distances, each
-	 * of about `part_events` events.
+	 * If `part_count` is not 0, read only so many parts of the events that the query selects,
+	 * at equal distances, each of about `part_events` events.
 	 */
 	uint32_t part_count, part_events;
 };

@@ -73,13 +73,30 @@ static void mark_points(const struct rp_trace_index *index, const struct rp_trac
 			    index->blocks[i].kind == RP_BLOCK_SEQUENCE_POINT;
 }
 
-/* Return: whether a block of events is in one of the parts. @before: events before the block. */
-static bool is_in_part(const struct rp_trace_index *index, const struct rp_trace_query *query,
-		       uint64_t before)
+static bool is_wanted_by(const struct rp_index_block *block, const struct rp_index_filter *filter,
+			 const struct rp_index_filter *lead)
 {
-	const uint64_t distance = query->part_count ? index->events / query->part_count : 0;
+	return is_wanted(block, filter) || (lead && is_wanted(block, lead));
+}
 
-	return !distance || before % distance < query->part_events;
+/* Mark the blocks of events that are wanted, or, of these, those in the query's parts. */
+static void mark_events(const struct rp_trace_index *index, const struct rp_index_filter *filter,
+			const struct rp_index_filter *lead, bool *marks)
+{
+	const struct rp_trace_query *query = filter->query;
+	uint64_t distance = 0, before = 0;
+
+	for (size_t i = 0; i < index->block_count; i++) {
+		marks[i] = is_wanted_by(&index->blocks[i], filter, lead);
+		distance += marks[i] ? index->blocks[i].events : 0;
+	}
+	distance = query->part_count ? distance / query->part_count : 0;
+	for (size_t i = 0; distance && i < index->block_count; i++) {
+		if (!marks[i])
+			continue;
+		marks[i] = before % distance < query->part_events;
+		before += index->blocks[i].events;
+	}
 }
 
 /* Mark the stacks and labels of the blocks [begin, end) for the event blocks that are marked. */
@@ -105,14 +122,8 @@ static void mark(const struct rp_trace_index *index, const struct rp_index_filte
 {
 	/* The events from the damage on are read, because it must be reported. */
 	size_t end = index->is_whole ? 0 : index->block_count, begin = 0;
-	uint64_t before = 0;
 
-	for (size_t i = 0; i < index->block_count; i++) {
-		marks[i] = (is_wanted(&index->blocks[i], filter) ||
-			    (lead && is_wanted(&index->blocks[i], lead))) &&
-			   is_in_part(index, filter->query, before);
-		before += index->blocks[i].events;
-	}
+	mark_events(index, filter, lead, marks);
 	if (filter->query->has_points)
 		mark_points(index, filter->query, marks);
 	for (size_t i = 0; i < index->block_count; i++) {

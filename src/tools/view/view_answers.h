@@ -8,7 +8,8 @@
 /* A query about one trace, with its range resolved. */
 struct rp_view_question {
 	const struct rp_traces *view;
-	const struct rp_view_trace *trace;
+	const struct rp_view_trace *trace;	/* what was read of the range */
+	const struct rp_view_trace *whole;	/* the trace, or its excerpt */
 	const struct rp_view_query *query;
 	int64_t from, to;		/* from < to */
 	bool is_whole;			/* the range has all of the trace */
@@ -36,12 +37,22 @@ bool rp_view_wants_thread(const struct rp_view_query *query, const struct rp_vie
 void rp_view_put_instance(struct rp_format_out *out, const struct rp_view_trace *trace,
 			  const struct rp_view_span *span);
 /* Write the name by which `explain` finds a span. */
-void rp_view_put_key(struct rp_format_out *out, const struct rp_view_span *span);
+void rp_view_put_key(struct rp_format_out *out, const struct rp_view_trace *trace,
+		     const struct rp_view_span *span);
 /* Return: the span with that key, or NULL. */
 const struct rp_view_span *rp_view_find_span(const struct rp_view_trace *trace, const char *key);
 
 /* Return: the first of the spans that starts at `from_ns` or later. */
 size_t rp_view_first_span(const struct rp_view_trace *trace, int64_t from_ns);
+
+/* Write the list of the names to which the spans of a timeline refer. */
+void rp_view_put_span_names(struct rp_format_out *out, const struct rp_view_trace *trace);
+
+/* Write how many of the events were read; null: all. */
+void rp_view_put_excerpt(struct rp_format_out *out, const struct rp_view_trace *trace);
+
+/* Get the times of the span with that key. Return: false: it is no key. */
+bool rp_view_key_range(const char *key, int64_t *ret_from_ns, int64_t *ret_to_ns);
 
 /* Write the list of the traces. */
 void rp_view_answer_traces(const struct rp_traces *view, struct rp_format_out *out);

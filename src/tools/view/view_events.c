@@ -106,7 +106,7 @@ static int read_events(struct event_search *search)
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	/* Only a trace in the order of time has nothing for the range after its end. */
 	const bool may_stop = !trace->stats.unordered && !search->question->is_whole &&
-			      !trace->gap_count;
+			      !trace->is_excerpt;
 	struct rp_input input;
 	struct rp_reader *reader;
 	int ret = rp_input_open(&input, trace->path, search->question->view->signal_fd, &reader);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The answer `explain`, for which the file is read again: by its index, only the blocks of the time
- * that is explained. In a preview, the kinds of records of the whole trace are not known yet, so
- * all of the file is read.
+ * that is explained.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -118,7 +117,7 @@ enum rp_view_status rp_view_answer_explain(const struct rp_view_question *questi
 	struct rp_explanation explanation = {
 		.path = trace->path, .signal_fd = question->view->signal_fd,
 		.pointer_bytes = trace->info.pointer_bytes, .symbols = &trace->cpu.symbols,
-		.index = trace->index, .kinds = trace->is_preview ? NULL : &trace->recorded,
+		.index = trace->index, .kinds = &question->whole->recorded,
 		.interval = &interval,
 	};
 	int ret;

@@ -161,7 +161,7 @@ static int record_explanations(struct recording_of_view *recording, size_t index
 		for (size_t i = 0; ret == 0 && i < slowest.count && explained < EXPLAINED_MAX;
 		     i++, explained++) {
 			key.used = 0;
-			rp_view_put_key(&key, slowest.spans[i].user);
+			rp_view_put_key(&key, trace, slowest.spans[i].user);
 			/* The key is text in quotes. */
 			if (key.error || !key.used)
 				ret = -ENOMEM;

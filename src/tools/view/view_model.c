@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "tools/cli/display_text.h"
 #include "tools/view/view_model_parts.h"
+#include "tools/view/view_ranges.h"
 
 #define STEP_NS 1000u			/* between the times that the page prints */
 
@@ -277,23 +278,26 @@ static int finish(struct rp_view_trace *trace)
 		trace->threads[trace->waits[i].thread]->wait_count++;
 	}
 	merge_kinds(trace);
-	if (trace->is_preview) {
+	if (trace->is_excerpt && !trace->is_range) {
 		trace->first_ns = trace->index->first_ns;
 		trace->last_ns = trace->index->last_ns;
 		trace->stats.events = trace->index->events;
 		trace->stats.lost = 0;
 	}
 	ret = sort_spans(trace);
+	if (ret == 0)
+		ret = rp_view_finish_parts(trace);
 	rp_span_table_sort(&trace->table);
 	trace->end_ns = trace->last_ns > 0 ? trace->last_ns : 0;
 	trace->end_ns = trace->end_ns < RP_VIEW_TIME_MAX ? trace->end_ns + 1 : RP_VIEW_TIME_MAX;
-	return ret || trace->is_preview ? ret : warn_of_bounds(trace);
+	return ret || trace->is_excerpt || trace->is_range ? ret : warn_of_bounds(trace);
 }
 
 static int init(struct rp_view_trace *trace, const char *path)
 {
 	*trace = (struct rp_view_trace){
 		.path = strdup(path), .sample_step = 1, .info = RP_READER_INFO_INIT,
+		.from_ns = INT64_MIN, .to_ns = INT64_MAX,
 		.stats = RP_READER_STATS_INIT,
 	};
 	return trace->path ? 0 : -ENOMEM;
@@ -307,7 +311,7 @@ static int read_and_finish(struct rp_view_trace *trace, int signal_fd)
 }
 
 int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal_fd,
-		       bool may_preview)
+		       bool may_excerpt)
 {
 	int ret = init(trace, path);
 
@@ -322,21 +326,45 @@ int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal
 		rp_trace_index_close(trace->index);
 		trace->index = NULL;
 	}
-	trace->is_preview = may_preview && trace->index &&
-			    trace->index->events > RP_VIEW_PREVIEW_EVENTS;
+	trace->is_excerpt = may_excerpt && trace->index &&
+			    trace->index->events > RP_VIEW_WHOLE_EVENTS;
+	if (trace->is_excerpt) {
+		trace->ranges = rp_view_ranges_create();
+		if (!trace->ranges)
+			return -ENOMEM;
+	}
 	return read_and_finish(trace, signal_fd);
 }
 
-int rp_view_trace_open_whole(struct rp_view_trace *trace, const struct rp_view_trace *preview,
+int rp_view_trace_open_whole(struct rp_view_trace *trace, const struct rp_view_trace *excerpt,
 			     int signal_fd, uint32_t *permille)
 {
-	int ret = init(trace, preview->path);
+	int ret = init(trace, excerpt->path);
 
 	if (ret)
 		return ret;
-	trace->index = preview->index;
+	trace->index = excerpt->index;
 	trace->permille = permille;
 	return read_and_finish(trace, signal_fd);
+}
+
+int rp_view_trace_open_range(struct rp_view_trace *trace, const struct rp_view_trace *excerpt,
+			     int64_t from_ns, int64_t to_ns, int signal_fd)
+{
+	int ret = init(trace, excerpt->path);
+
+	if (ret)
+		return ret;
+	trace->index = excerpt->index;
+	trace->is_range = true;
+	trace->from_ns = from_ns;
+	trace->to_ns = to_ns;
+	trace->is_excerpt = rp_view_count_range(trace->index, from_ns, to_ns) >
+			    RP_VIEW_RANGE_EVENTS;
+	if (!trace->is_excerpt)
+		rp_view_widen_range(trace);
+	ret = rp_view_read_range(trace, excerpt, signal_fd);
+	return ret ? ret : finish(trace);
 }
 
 static void free_threads(struct rp_view_trace *trace)
@@ -362,6 +390,7 @@ static void free_threads(struct rp_view_trace *trace)
 
 void rp_view_trace_close(struct rp_view_trace *trace)
 {
+	rp_view_ranges_destroy(trace->ranges);
 	free_threads(trace);
 	for (size_t i = 0; i < trace->kind_count; i++) {
 		free(trace->kinds[i].provider);
@@ -389,6 +418,7 @@ void rp_view_trace_close(struct rp_view_trace *trace)
 	rp_profile_fini(&trace->offcpu);
 	rp_profile_fini(&trace->cpu);
 	rp_trace_index_close(trace->index);
+	free(trace->stretches);
 	free(trace->process_name);
 	free(trace->path);
 	*trace = (struct rp_view_trace){ 0 };

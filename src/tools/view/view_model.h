@@ -5,6 +5,10 @@
  * the file again. The index of the file restricts the first reading, and those of events and of
  * explanations, to the blocks that matter.
  *
+ * Of a large trace, the view reads an excerpt: parts that are equally distant. What it then reads
+ * of a range (view_ranges.h) does not depend on the size of the file either. The whole trace is
+ * read if the user asks for it.
+ *
  * The memory is bounded, to about 1.5 GB besides names. The array `warnings` states each change
  * that a bound made, and the numbers of the whole trace stay exact.
  */
@@ -26,12 +30,13 @@
 #include "tools/view/view_series.h"
 
 /*
- * Reading a larger trace takes more than a second. The view first reads parts of it, which are
- * equally distant, and shows a preview of the events in them while it reads the trace.
+ * Reading a trace with more events takes more than a second, so the view reads an excerpt of it.
+ * A range with more events than the parts of an excerpt have is read as an excerpt, too.
  */
-#define RP_VIEW_PREVIEW_EVENTS 2000000u
+#define RP_VIEW_WHOLE_EVENTS 1000000u
 #define RP_VIEW_PARTS 64u
 #define RP_VIEW_PART_EVENTS 8192u
+#define RP_VIEW_RANGE_EVENTS (RP_VIEW_PARTS * RP_VIEW_PART_EVENTS)
 
 #define RP_VIEW_THREADS_MAX (1u << 18)
 #define RP_VIEW_CPUS_MAX 4096u
@@ -103,12 +108,28 @@ struct rp_view_counter {
 	uint64_t step;
 };
 
+/* A part of an excerpt: it stands for all events from its first one to that of the next part. */
+struct rp_view_part {
+	int64_t first_ns;
+	uint64_t read;			/* events of the part */
+	uint64_t events;		/* those that it stands for, by the index */
+};
+
+struct rp_view_ranges;
+
 struct rp_view_trace {
 	char *path;
 	struct rp_trace_index *index;	/* NULL: the file is damaged, or has no random access */
-	bool is_preview;		/* parts of the trace were read; see RP_VIEW_PARTS */
-	int64_t gaps[RP_VIEW_PARTS];	/* times of the first events of all parts but the first */
-	size_t gap_count;
+	bool is_excerpt;		/* parts of the trace, or of the range, were read */
+	bool is_loading;		/* an excerpt: the whole trace is being read */
+	bool is_range;			/* of a trace; see rp_view_trace_open_range() */
+	int64_t from_ns, to_ns;		/* of a range: the times that are read */
+	struct rp_view_part parts[RP_VIEW_PARTS + 1];	/* of an excerpt, by time */
+	size_t part_count;
+	struct rp_view_stretch *stretches;	/* of an excerpt: of `series` and `cpu_series` */
+	uint64_t read_events;		/* of an excerpt: in all parts */
+	uint64_t range_events;		/* of an excerpt: those in its range, by the index */
+	struct rp_view_ranges *ranges;	/* of an excerpt of a trace; or NULL */
 	uint32_t *permille;		/* of the file that the last reading has read; or NULL */
 	struct rp_reader_info info;
 	char *process_name;		/* of info.process_id, by its command line; or NULL */
@@ -128,7 +149,7 @@ struct rp_view_trace {
 	struct rp_view_wait *waits;	/* by thread and end */
 	size_t wait_count, wait_capacity;
 	uint64_t wait_min_ns;		/* shorter waits are not kept */
-	struct rp_recorded_kinds recorded;	/* of a preview: those in its parts */
+	struct rp_recorded_kinds recorded;	/* not of a range */
 	struct rp_trace_spans spans;	/* the names */
 	struct rp_span_table table;	/* of all spans */
 	struct rp_view_span *all_spans;	/* by start */
@@ -146,20 +167,29 @@ struct rp_view_trace {
 /*
  * Read a trace. The reader skips damage, which becomes a warning.
  * @signal_fd: reading ends when it is readable.
- * @may_preview: read only a preview of a large trace that has an index.
+ * @may_excerpt: read only an excerpt of a large trace that has an index.
  * Return: 0; -ECANCELED; -ENOMEM; as rp_input_open(), which prints why it failed.
  */
 int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal_fd,
-		       bool may_preview);
+		       bool may_excerpt);
 
 /*
- * Read the whole trace of a preview.
- * @trace: shares the index of the preview; one of the two must lose it before both are closed.
+ * Read the whole trace of an excerpt.
+ * @trace: shares the index of the excerpt; one of the two must lose it before both are closed.
  * @permille: changes during the reading, by atomic stores.
  * Return: as above.
  */
-int rp_view_trace_open_whole(struct rp_view_trace *trace, const struct rp_view_trace *preview,
+int rp_view_trace_open_whole(struct rp_view_trace *trace, const struct rp_view_trace *excerpt,
 			     int signal_fd, uint32_t *permille);
+
+/*
+ * Read the events of a range of an excerpt's trace, or an excerpt of them if they are more than
+ * RP_VIEW_RANGE_EVENTS.
+ * @trace: uses the names of the excerpt, which must outlive it, and shares its index, as above.
+ * Return: as above.
+ */
+int rp_view_trace_open_range(struct rp_view_trace *trace, const struct rp_view_trace *excerpt,
+			     int64_t from_ns, int64_t to_ns, int signal_fd);
 void rp_view_trace_close(struct rp_view_trace *trace);
 
 /* Add a warning, a sentence. Return: 0; -ENOMEM. */

@@ -8,6 +8,8 @@
 #include "tools/cli/tool.h"
 #include "tools/formats/json_out.h"
 #include "tools/view/view_answers.h"
+#include "tools/view/view_load.h"
+#include "tools/view/view_ranges.h"
 
 #define TEXT_MAX 65536u
 
@@ -142,13 +144,70 @@ bool rp_view_wants_thread(const struct rp_view_query *query, const struct rp_vie
 static const struct answer {
 	const char *what;
 	rp_view_answer_function write;
+	bool has_span;			/* the key of the query has the range */
+	bool has_excerpt;		/* the answer to an excerpt lacks the other events */
 } answers[] = {
-	{ "timeline", rp_view_answer_timeline }, { "spans", rp_view_answer_spans },
-	{ "instances", rp_view_answer_instances }, { "flame", rp_view_answer_flame },
-	{ "functions", rp_view_answer_functions }, { "counters", rp_view_answer_counters },
-	{ "events", rp_view_answer_events }, { "explain", rp_view_answer_explain },
-	{ "search", rp_view_answer_search },
+	{ "timeline", rp_view_answer_timeline, .has_excerpt = true },
+	{ "spans", rp_view_answer_spans, .has_excerpt = true },
+	{ "instances", rp_view_answer_instances, .has_excerpt = true },
+	{ "flame", rp_view_answer_flame, .has_excerpt = true },
+	{ "functions", rp_view_answer_functions, .has_excerpt = true },
+	{ "counters", rp_view_answer_counters, .has_excerpt = true },
+	{ "events", rp_view_answer_events, .has_excerpt = false },
+	{ "explain", rp_view_answer_explain, .has_span = true },
+	{ "search", rp_view_answer_search, .has_excerpt = true },
 };
+
+static void set_range(struct rp_view_question *question)
+{
+	const struct rp_view_query *query = question->query;
+	const int64_t end_ns = question->trace->end_ns;
+
+	question->from = query->has_from && query->from > 0 ? query->from : 0;
+	question->to = query->has_to && query->to < end_ns ? query->to : end_ns;
+	question->is_whole = question->from == 0 && question->to == end_ns;
+}
+
+/* Write an answer, and how much of its range was read. */
+static enum rp_view_status write_part(const struct answer *answer,
+				      const struct rp_view_question *question,
+				      struct rp_format_out *out)
+{
+	const enum rp_view_status status = answer->write(question, out);
+
+	if (status != RP_VIEW_OK || out->error || !answer->has_excerpt ||
+	    !question->trace->is_excerpt)
+		return status;
+	out->used--;
+	rp_out_text(out, ",\"excerpt\":");
+	rp_view_put_excerpt(out, question->trace);
+	rp_out_char(out, '}');
+	return status;
+}
+
+/* Answer from the events of the range if only parts of the trace were read. */
+static enum rp_view_status write_from_range(const struct answer *answer,
+					    struct rp_view_question *question,
+					    struct rp_format_out *out)
+{
+	int64_t from_ns = question->from, to_ns = question->to;
+	const bool has_key = answer->has_span && question->query->key &&
+			     rp_view_key_range(question->query->key, &from_ns, &to_ns);
+	enum rp_view_status status;
+	int ret;
+
+	if (!question->trace->is_excerpt || (question->is_whole && !has_key) ||
+	    !(answer->has_excerpt || answer->has_span))
+		return write_part(answer, question, out);
+	ret = rp_view_ranges_get(question->whole, from_ns, to_ns, question->view->signal_fd,
+				 &question->trace);
+	if (ret)
+		return rp_view_refuse(out, RP_VIEW_FAILED, ret == -ENOMEM ?
+				      "There is no memory." : "The file cannot be read.");
+	status = write_part(answer, question, out);
+	rp_view_ranges_put(question->whole);
+	return status;
+}
 
 static enum rp_view_status write_answer(const struct rp_traces *view,
 					const struct rp_view_query *query,
@@ -158,7 +217,9 @@ static enum rp_view_status write_answer(const struct rp_traces *view,
 	enum rp_view_status status = RP_VIEW_OK;
 	const struct answer *answer = NULL;
 
-	if (!strcmp(query->what, "traces")) {
+	if (!strcmp(query->what, "load"))
+		rp_view_load_start(view->load);
+	if (!strcmp(query->what, "load") || !strcmp(query->what, "traces")) {
 		rp_view_answer_traces(view, out);
 		return out->error ? RP_VIEW_FAILED : RP_VIEW_OK;
 	}
@@ -170,17 +231,11 @@ static enum rp_view_status write_answer(const struct rp_traces *view,
 		return rp_view_refuse(out, RP_VIEW_NOT_FOUND, "There is no such answer.");
 	if (query->trace >= view->count)
 		return rp_view_refuse(out, RP_VIEW_NOT_FOUND, "There is no such trace.");
-	question.trace = &view->traces[query->trace];
-	question.from = query->has_from ? query->from : 0;
-	question.to = query->has_to ? query->to : question.trace->end_ns;
-	if (question.from < 0)
-		question.from = 0;
-	if (question.to > question.trace->end_ns)
-		question.to = question.trace->end_ns;
+	question.trace = question.whole = &view->traces[query->trace];
+	set_range(&question);
 	if (question.to <= question.from)
 		return rp_view_refuse(out, RP_VIEW_BAD, "The range is empty.");
-	question.is_whole = question.from == 0 && question.to == question.trace->end_ns;
-	status = answer->write(&question, out);
+	status = write_from_range(answer, &question, out);
 	return out->error ? RP_VIEW_FAILED : status;
 }
 

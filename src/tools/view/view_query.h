@@ -16,8 +16,9 @@ struct rp_traces {
 	struct rp_view_trace *traces;
 	size_t count;
 	int signal_fd;			/* reading ends when it is readable */
-	pthread_rwlock_t *lock;		/* of the traces, which replace their previews */
-	uint32_t permille;		/* of the preview that is being replaced; see view_load.h */
+	pthread_rwlock_t *lock;		/* of the traces, which replace their excerpts */
+	struct rp_view_load *load;	/* reads the whole traces; NULL: all are */
+	uint32_t permille;		/* of the trace that it is reading */
 };
 
 /* The parameters of a query. Texts belong to the caller. */

@@ -38,7 +38,13 @@ typedef int (*view_take)(struct view_reading *reading, const struct rp_reader_ev
 static int take_names(struct view_reading *reading, const struct rp_reader_event *event)
 {
 	struct rp_profile *cpu = &reading->trace->cpu;
+	int ret;
 
+	/* The parts of an excerpt may lack the events that state what was recorded. */
+	ret = reading->trace->is_excerpt ?
+	      rp_recorded_kinds_take(&reading->trace->recorded, event) : 0;
+	if (ret)
+		return ret;
 	if (!reading->trace->index) {
 		cpu->seen[rp_profile_classify(event)]++;
 		if (event->time_ns > cpu->last_ns)
@@ -60,6 +66,8 @@ static void take_types(struct rp_view_trace *trace)
 
 		cpu->seen[rp_profile_classify(&(struct rp_reader_event){ .type = &type })] +=
 			known->events;
+		if (trace->is_excerpt)
+			rp_recorded_kinds_take_type(&trace->recorded, &type);
 	}
 	cpu->last_ns = trace->index->last_ns;
 }
@@ -341,7 +349,7 @@ static int take_all(struct view_reading *reading, const struct rp_reader_event *
 
 	if (ret == 0)
 		ret = count_event(reading, event);
-	if (ret == 0)
+	if (ret == 0 && !trace->is_excerpt && !trace->is_range)
 		ret = rp_recorded_kinds_take(&trace->recorded, event);
 	if (ret == 0)
 		ret = rp_trace_spans_take(&trace->spans, event);
@@ -369,31 +377,50 @@ static int select_blocks(const struct rp_view_trace *trace, bool is_last, struct
 {
 	static const struct rp_trace_query names = {
 		.from_ns = INT64_MAX, .to_ns = INT64_MIN, .has_descriptions = true,
-	}, parts = {
-		.from_ns = INT64_MIN, .to_ns = INT64_MAX, .part_count = RP_VIEW_PARTS,
+	};
+	const struct rp_trace_query events = {
+		.from_ns = trace->from_ns, .to_ns = trace->to_ns,
+		.part_count = trace->is_excerpt ? RP_VIEW_PARTS : 0,
 		.part_events = RP_VIEW_PART_EVENTS,
 	};
 
-	if (!trace->index || (is_last && !trace->is_preview))
+	if (!trace->index || (is_last && !trace->is_excerpt && !trace->is_range))
 		return 0;
-	return rp_trace_index_select(trace->index, is_last ? &parts : &names, reader);
+	return rp_trace_index_select(trace->index, is_last ? &events : &names, reader);
 }
 
-/* The event before a gap and the one after it have nothing to do with each other. */
-static void take_gap(struct view_reading *reading, uint32_t gaps, int64_t time_ns)
+/* Begin a part: the event before a gap and the one after it have nothing to do with each other. */
+static void begin_part(struct view_reading *reading, uint32_t gaps, int64_t time_ns)
 {
 	struct rp_view_trace *trace = reading->trace;
+	const size_t count = trace->part_count;
+	const int64_t low_ns = count ? trace->parts[count - 1].first_ns : 0;
 
 	reading->gaps = gaps;
 	reading->has_switch = false;
 	rp_trace_spans_forget_open(&trace->spans);
-	if (trace->gap_count < RP_VIEW_PARTS)
-		trace->gaps[trace->gap_count++] = time_ns;
+	if (count <= RP_VIEW_PARTS)
+		trace->parts[trace->part_count++].first_ns = time_ns < low_ns ? low_ns :
+			time_ns < RP_VIEW_TIME_MAX ? time_ns : RP_VIEW_TIME_MAX;
+}
+
+static void count_in_part(struct view_reading *reading, const struct rp_reader *reader,
+			  int64_t time_ns)
+{
+	struct rp_view_trace *trace = reading->trace;
+
+	if (!trace->is_excerpt)
+		return;
+	if (!trace->part_count || rp_trace_index_gaps(reader) != reading->gaps)
+		begin_part(reading, rp_trace_index_gaps(reader), time_ns);
+	trace->parts[trace->part_count - 1].read++;
 }
 
 static void show_progress(const struct rp_view_trace *trace, struct rp_progress *progress,
 			  const struct rp_input *input)
 {
+	if (trace->is_range)
+		return;
 	if (!trace->permille)
 		rp_progress_show(progress, input->taken, input->bytes);
 	else if (input->bytes)
@@ -422,9 +449,8 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 	trace->offcpu.pointer_bytes = trace->cpu.pointer_bytes;
 	ret = select_blocks(trace, is_last, reader);
 	while (ret == 0 && (damage = rp_reader_next(reader, &event)) == 1) {
-		if (is_last && trace->is_preview &&
-		    rp_trace_index_gaps(reader) != reading->gaps)
-			take_gap(reading, rp_trace_index_gaps(reader), event.time_ns);
+		if (is_last)
+			count_in_part(reading, reader, event.time_ns);
 		ret = take(reading, &event);
 		if (--until_look)
 			continue;
@@ -446,6 +472,23 @@ static int read_once(struct view_reading *reading, int signal_fd, bool is_last, 
 	return ret;
 }
 
+/* Read all but the names, for which the profile of samples is ready. */
+static int read_events(struct view_reading *reading, int signal_fd)
+{
+	struct rp_view_trace *trace = reading->trace;
+	int ret = rp_profile_init_shared(&trace->offcpu, RP_PROFILE_BY_FUNCTION, &trace->cpu);
+
+	if (ret)
+		return ret;
+	trace->offcpu.has_kernel = false;
+	trace->spans = (struct rp_trace_spans){
+		.visit = add_span, .started = start_span, .data = reading,
+	};
+	ret = read_once(reading, signal_fd, true, take_all);
+	trace->spans.data = NULL;
+	return ret;
+}
+
 int rp_view_read(struct rp_view_trace *trace, int signal_fd)
 {
 	struct view_reading reading = { .trace = trace };
@@ -458,15 +501,14 @@ int rp_view_read(struct rp_view_trace *trace, int signal_fd)
 		ret = read_once(&reading, signal_fd, false, take_names);
 	if (ret == 0)
 		ret = rp_symbols_sort(&trace->cpu.symbols);
-	if (ret == 0)
-		ret = rp_profile_init_shared(&trace->offcpu, RP_PROFILE_BY_FUNCTION, &trace->cpu);
-	if (ret)
-		return ret;
-	trace->offcpu.has_kernel = false;
-	trace->spans = (struct rp_trace_spans){
-		.visit = add_span, .started = start_span, .data = &reading,
-	};
-	ret = read_once(&reading, signal_fd, true, take_all);
-	trace->spans.data = NULL;
-	return ret;
+	return ret ? ret : read_events(&reading, signal_fd);
+}
+
+int rp_view_read_range(struct rp_view_trace *trace, const struct rp_view_trace *excerpt,
+		       int signal_fd)
+{
+	struct view_reading reading = { .trace = trace };
+	int ret = rp_profile_init_shared(&trace->cpu, RP_PROFILE_BY_FUNCTION, &excerpt->cpu);
+
+	return ret ? ret : read_events(&reading, signal_fd);
 }

@@ -25,26 +25,27 @@ static void wait_for_signal(int signal_fd)
 static int serve(struct rp_traces *view, const struct rp_tool_options *options)
 {
 	struct rp_view_server *server;
-	struct rp_view_load *load;
 	char *browser_file = NULL;
-	int ret;
 
-	if (rp_view_server_start(view, options->given & RP_OPTION_VIEW_PORT ? options->port : 0,
-				 &server) < 0)
+	if (rp_view_load_create(view, &view->load) < 0) {
+		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;
-	ret = rp_view_load_start(view, &load);
-	if (ret < 0)
-		rp_tool_error("view: cannot start a thread: %s", strerror(-ret));
+	}
+	if (rp_view_server_start(view, options->given & RP_OPTION_VIEW_PORT ? options->port : 0,
+				 &server) < 0) {
+		rp_view_load_destroy(view->load);
+		return RP_EXIT_FAILURE;
+	}
 	puts(rp_view_server_url(server));
-	if (ret == 0 && fflush(stdout) == 0) {
+	if (fflush(stdout) == 0) {
 		if (options->given & RP_OPTION_OPEN)
 			browser_file = rp_view_browser_open(rp_view_server_url(server));
 		wait_for_signal(view->signal_fd);
 	}
 	rp_view_browser_close(browser_file);
 	rp_view_server_stop(server);
-	rp_view_load_stop(load);
-	return ret == 0 ? RP_EXIT_OK : RP_EXIT_FAILURE;
+	rp_view_load_destroy(view->load);
+	return RP_EXIT_OK;
 }
 
 static int open_traces(struct rp_traces *view, const struct rp_tool_options *options)

@@ -96,25 +96,23 @@ static size_t find_cell(const struct rp_view_series *series, uint64_t number)
 	return RP_PARTITION_POINT(i, series->count, series->cells[i].number < number);
 }
 
-/* Divide a cell's count among the bins that it covers. */
-static uint64_t spread(const struct rp_view_cell *cell, unsigned int shift, int64_t from_ns,
+/* Divide a count of the time from `start_ns` on among the bins that it covers. */
+static uint64_t spread(uint64_t count, int64_t start_ns, double length, int64_t from_ns,
 		       int64_t bin_ns, size_t bins, uint64_t *counts)
 {
-	const int64_t start = (int64_t)((uint64_t)cell->number << shift);
-	const double length = (double)(1ull << shift);
 	uint64_t given = 0, sum = 0;
+	size_t i = start_ns > from_ns ? (size_t)((start_ns - from_ns) / bin_ns) : 0;
 
-	/* Rounding the running total keeps the sum of a cell that the range contains. */
-	for (size_t i = start > from_ns ? (size_t)((start - from_ns) / bin_ns) : 0; i < bins; i++) {
+	/* The part of the time before the first bin is outside of the range. */
+	if (start_ns < from_ns)
+		given = (uint64_t)((double)(from_ns - start_ns) / length * (double)count + 0.5);
+	/* Rounding the running total keeps the sum of a time that the range contains. */
+	for (; i < bins; i++) {
 		const int64_t end = from_ns + (int64_t)(i + 1) * bin_ns;
-		const double part = (double)(end - start) / length;
-		const uint64_t total = part >= 1 ? cell->count :
-				       (uint64_t)(part * (double)cell->count + 0.5);
+		const double part = (double)(end - start_ns) / length;
+		const uint64_t total = part >= 1 ? count :
+				       (uint64_t)(part * (double)count + 0.5);
 
-		/* The part of the cell before the first bin is outside of the range. */
-		if (i == 0 && start < from_ns)
-			given = (uint64_t)((double)(from_ns - start) / length *
-					   (double)cell->count + 0.5);
 		if (total > given) {
 			counts[i] += total - given;
 			sum += total - given;
@@ -122,6 +120,41 @@ static uint64_t spread(const struct rp_view_cell *cell, unsigned int shift, int6
 		}
 		if (part >= 1)
 			break;
+	}
+	return sum;
+}
+
+/* Return: the sum of the cells that start in the stretch. */
+static uint64_t count_stretch(const struct rp_view_series_set *set,
+			      const struct rp_view_series *series,
+			      const struct rp_view_stretch *stretch)
+{
+	const uint64_t first = stretch->from_ns > 0 ? (uint64_t)stretch->from_ns >> set->shift : 0;
+	const uint64_t end = stretch->to_ns > 0 ? (uint64_t)stretch->to_ns >> set->shift : 0;
+	uint64_t sum = 0;
+
+	for (size_t i = find_cell(series, first);
+	     i < series->count && series->cells[i].number < end; i++)
+		sum += series->cells[i].count;
+	return sum;
+}
+
+static uint64_t estimate_bins(const struct rp_view_series_set *set,
+			      const struct rp_view_series *series, int64_t from_ns, int64_t to_ns,
+			      int64_t bin_ns, uint64_t *counts)
+{
+	const size_t bins = rp_view_bin_count(from_ns, to_ns, bin_ns);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < set->stretch_count; i++) {
+		const struct rp_view_stretch *stretch = &set->stretches[i];
+		const uint64_t read = count_stretch(set, series, stretch);
+
+		if (read && stretch->to_ns > from_ns && stretch->from_ns < to_ns)
+			sum += spread((uint64_t)((double)read * stretch->scale + 0.5),
+				      stretch->from_ns,
+				      (double)(stretch->to_ns - stretch->from_ns), from_ns, bin_ns,
+				      bins, counts);
 	}
 	return sum;
 }
@@ -135,6 +168,8 @@ uint64_t rp_view_series_bins(const struct rp_view_series_set *set,
 	const int64_t cell_ns = (int64_t)(1ull << (set->shift < 62 ? set->shift : 62));
 	uint64_t sum = 0;
 
+	if (set->stretches)
+		return estimate_bins(set, series, from_ns, to_ns, bin_ns, counts);
 	for (size_t i = find_cell(series, first); i < series->count; i++) {
 		const struct rp_view_cell *cell = &series->cells[i];
 		const int64_t start = (int64_t)((uint64_t)cell->number << set->shift);
@@ -143,7 +178,8 @@ uint64_t rp_view_series_bins(const struct rp_view_series_set *set,
 		if (start >= to_ns)
 			break;
 		if (start < from_ns || (start - from_ns) % bin_ns + cell_ns > bin_ns) {
-			sum += spread(cell, set->shift, from_ns, bin_ns, bins, counts);
+			sum += spread(cell->count, start, (double)(1ull << set->shift), from_ns,
+				      bin_ns, bins, counts);
 			continue;
 		}
 		counts[bin] += cell->count;

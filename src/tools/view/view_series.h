@@ -27,11 +27,20 @@ struct rp_view_series {
 	uint8_t is_listed;
 };
 
+/* A time of which only the first events were read. They stand for all of it. */
+struct rp_view_stretch {
+	int64_t from_ns, to_ns;
+	double scale;			/* events for each event that was read */
+};
+
 /* Initialise it with zeros. */
 struct rp_view_series_set {
 	unsigned int shift;		/* a cell has 1 << shift nanoseconds */
 	uint64_t cells;			/* of all series */
 	struct rp_view_series *first;
+	/* By time; NULL: all events were read. */
+	const struct rp_view_stretch *stretches;
+	size_t stretch_count;
 };
 
 /* Count an event. A time before 0 counts as 0. The series must not move. Return: 0; -ENOMEM. */
@@ -51,7 +60,8 @@ static inline size_t rp_view_bin_count(int64_t from_ns, int64_t to_ns, int64_t b
 
 /*
  * Add the counts from `from_ns` on and before `to_ns` to bins of `bin_ns` each. The count of a cell
- * that is longer than a bin is divided among its bins. Return: the sum of the counts.
+ * that is longer than a bin is divided among its bins, as is the estimate for a stretch.
+ * Return: the sum of the counts.
  */
 uint64_t rp_view_series_bins(const struct rp_view_series_set *set,
 			     const struct rp_view_series *series, int64_t from_ns, int64_t to_ns,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "tools/formats/json_out.h"
 #include "tools/view/view_answers.h"
 
@@ -18,30 +19,62 @@ size_t rp_view_first_span(const struct rp_view_trace *trace, int64_t from_ns)
 	return RP_PARTITION_POINT(i, trace->span_count, trace->all_spans[i].start_ns < from_ns);
 }
 
-void rp_view_put_key(struct rp_format_out *out, const struct rp_view_span *span)
+/* Names are numbered by their first spans, which differ between an excerpt and the whole trace. */
+static uint32_t hash_name(const struct rp_span_name *name)
+{
+	return (uint32_t)rp_hash_text(rp_hash_text(RP_HASH_BEGIN, name->provider), name->name);
+}
+
+void rp_view_put_key(struct rp_format_out *out, const struct rp_view_trace *trace,
+		     const struct rp_view_span *span)
 {
 	char key[72];
 
 	snprintf(key, sizeof(key), "%" PRId64 "-%" PRIu64 "-%" PRIu32 "-%" PRIu64, span->start_ns,
-		 span->tid, span->name, span->duration_ns);
+		 span->tid, hash_name(trace->spans.names[span->name]), span->duration_ns);
 	rp_json_out_text(out, key);
+}
+
+struct span_key {
+	int64_t start_ns;
+	uint64_t tid, duration_ns;
+	uint32_t name;
+};
+
+static bool parse_key(const char *text, struct span_key *ret_key)
+{
+	char end;
+
+	return sscanf(text, "%" SCNd64 "-%" SCNu64 "-%" SCNu32 "-%" SCNu64 "%c",
+		      &ret_key->start_ns, &ret_key->tid, &ret_key->name, &ret_key->duration_ns,
+		      &end) == 4;
+}
+
+bool rp_view_key_range(const char *key, int64_t *ret_from_ns, int64_t *ret_to_ns)
+{
+	struct span_key parsed;
+
+	if (!parse_key(key, &parsed))
+		return false;
+	*ret_from_ns = parsed.start_ns;
+	if (parsed.duration_ns >= RP_VIEW_TIME_MAX ||
+	    __builtin_add_overflow(parsed.start_ns, (int64_t)parsed.duration_ns + 1, ret_to_ns))
+		return false;
+	return true;
 }
 
 const struct rp_view_span *rp_view_find_span(const struct rp_view_trace *trace, const char *key)
 {
-	int64_t start;
-	uint64_t tid, duration;
-	uint32_t name;
-	char end;
+	struct span_key wanted;
 
-	if (sscanf(key, "%" SCNd64 "-%" SCNu64 "-%" SCNu32 "-%" SCNu64 "%c", &start, &tid, &name,
-		   &duration, &end) != 4)
+	if (!parse_key(key, &wanted))
 		return NULL;
-	for (size_t i = rp_view_first_span(trace, start);
-	     i < trace->span_count && trace->all_spans[i].start_ns == start; i++) {
+	for (size_t i = rp_view_first_span(trace, wanted.start_ns);
+	     i < trace->span_count && trace->all_spans[i].start_ns == wanted.start_ns; i++) {
 		const struct rp_view_span *span = &trace->all_spans[i];
 
-		if (span->tid == tid && span->name == name && span->duration_ns == duration)
+		if (span->tid == wanted.tid && span->duration_ns == wanted.duration_ns &&
+		    hash_name(trace->spans.names[span->name]) == wanted.name)
 			return span;
 	}
 	return NULL;
@@ -60,7 +93,7 @@ void rp_view_put_instance(struct rp_format_out *out, const struct rp_view_trace 
 	const struct rp_span_name *name = trace->spans.names[span->name];
 
 	rp_out_text(out, "{\"key\":");
-	rp_view_put_key(out, span);
+	rp_view_put_key(out, trace, span);
 	rp_out_text(out, ",\"provider\":");
 	rp_view_text(out, name->provider);
 	rp_out_text(out, ",\"name\":");
@@ -182,6 +215,8 @@ static void put_row(struct rp_format_out *out, const struct rp_view_question *qu
 	const uint64_t period = question->is_whole ?
 				(uint64_t)trace->last_ns - (uint64_t)trace->first_ns :
 				(uint64_t)(question->to - question->from);
+	const double scale = trace->is_excerpt && trace->read_events ?
+			     (double)trace->range_events / (double)trace->read_events : 1;
 	bool is_first = false;
 
 	rp_out_text(out, "{\"provider\":");
@@ -192,7 +227,8 @@ static void put_row(struct rp_format_out *out, const struct rp_view_question *qu
 	rp_json_out_u64(out, row->latency.count);
 	rp_view_key(out, &is_first, "rate");
 	if (period)
-		rp_json_out_double(out, (double)row->latency.count * 1e9 / (double)period, false);
+		rp_json_out_double(out, (double)row->latency.count * scale * 1e9 / (double)period,
+				   false);
 	else
 		rp_out_text(out, "null");
 	rp_view_key(out, &is_first, "errors");

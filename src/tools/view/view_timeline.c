@@ -124,8 +124,8 @@ static void add_piece(struct view_timeline *timeline, struct state_piece *piece,
 /* Return: whether events between the times are missing. */
 static bool has_gap(const struct rp_view_trace *trace, int64_t from_ns, int64_t to_ns)
 {
-	for (size_t i = 0; i < trace->gap_count; i++) {
-		if (trace->gaps[i] > from_ns && trace->gaps[i] <= to_ns)
+	for (size_t i = 1; i < trace->part_count; i++) {
+		if (trace->parts[i].first_ns > from_ns && trace->parts[i].first_ns <= to_ns)
 			return true;
 	}
 	return false;
@@ -172,7 +172,8 @@ static bool is_sent(const struct view_timeline *timeline, const struct rp_view_s
 	return span->duration_ns >= timeline->span_min_ns;
 }
 
-static void put_span(struct rp_format_out *out, const struct rp_view_span *span)
+static void put_span(struct rp_format_out *out, const struct rp_view_trace *trace,
+		     const struct rp_view_span *span)
 {
 	rp_out_char(out, '[');
 	rp_json_out_i64(out, span->start_ns);
@@ -183,7 +184,7 @@ static void put_span(struct rp_format_out *out, const struct rp_view_span *span)
 	rp_out_char(out, ',');
 	rp_out_u64(out, span->name);
 	rp_out_text(out, span->has_error ? ",1," : ",0,");
-	rp_view_put_key(out, span);
+	rp_view_put_key(out, trace, span);
 	rp_out_char(out, ']');
 }
 
@@ -207,7 +208,7 @@ static void put_spans(struct view_timeline *timeline, const struct rp_view_threa
 		if (is_first)
 			rp_out_text(timeline->out, ",\"spans\":[");
 		rp_view_comma(timeline->out, &is_first);
-		put_span(timeline->out, span);
+		put_span(timeline->out, trace, span);
 		if (span->start_ns < timeline->question->from)
 			continue;
 		bin = &timeline->counts[(span->start_ns - timeline->question->from) /
@@ -227,6 +228,10 @@ static void put_thread(struct view_timeline *timeline, const struct rp_view_thre
 	rp_json_out_u64(timeline->out, thread->process);
 	rp_out_text(timeline->out, ",\"tid\":");
 	rp_json_out_u64(timeline->out, thread->thread);
+	if (trace->is_range) {
+		rp_out_text(timeline->out, ",\"name\":");
+		rp_view_text(timeline->out, thread->name);
+	}
 	put_series(timeline, &trace->series, &thread->event_series, "events");
 	put_series(timeline, &trace->series, &thread->sample_series, "samples");
 	put_states(timeline, thread);
@@ -405,6 +410,10 @@ static void put_timeline(struct view_timeline *timeline, size_t left_out)
 	}
 	put_cpus(timeline);
 	put_wakes(timeline);
+	if (timeline->question->trace->is_range) {
+		rp_out_text(timeline->out, ",\"span_names\":");
+		rp_view_put_span_names(timeline->out, timeline->question->trace);
+	}
 	if (left_out) {
 		rp_out_text(timeline->out, ",\"threads_left_out\":");
 		rp_out_u64(timeline->out, left_out);

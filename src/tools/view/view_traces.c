@@ -61,12 +61,47 @@ static void put_processes(struct rp_format_out *out, const struct rp_view_trace 
 	free(sorted);
 }
 
+void rp_view_put_span_names(struct rp_format_out *out, const struct rp_view_trace *trace)
+{
+	rp_out_char(out, '[');
+	for (size_t i = 0; i < trace->spans.name_count; i++) {
+		rp_out_text(out, i ? ",{\"provider\":" : "{\"provider\":");
+		rp_view_text(out, trace->spans.names[i]->provider);
+		rp_out_text(out, ",\"name\":");
+		rp_view_text(out, trace->spans.names[i]->name);
+		rp_out_char(out, '}');
+	}
+	rp_out_char(out, ']');
+}
+
+void rp_view_put_excerpt(struct rp_format_out *out, const struct rp_view_trace *trace)
+{
+	if (!trace->is_excerpt) {
+		rp_out_text(out, "null");
+		return;
+	}
+	rp_out_text(out, "{\"read\":");
+	rp_json_out_u64(out, trace->read_events);
+	rp_out_text(out, ",\"events\":");
+	rp_json_out_u64(out, trace->range_events);
+	rp_out_char(out, '}');
+}
+
 static void put_flag(struct rp_format_out *out, const char *key, bool value, const char *end)
 {
 	rp_out_char(out, '"');
 	rp_out_text(out, key);
 	rp_out_text(out, value ? "\":true" : "\":false");
 	rp_out_text(out, end);
+}
+
+/* The parts of an excerpt may lack events that the trace has. */
+static bool has_events(const struct rp_view_trace *trace, enum rp_profile_event kind)
+{
+	const struct rp_call_tree *tree = kind == RP_PROFILE_SWITCH ? &trace->offcpu.tree :
+					  &trace->cpu.tree;
+
+	return tree->weight.count || (trace->is_excerpt && trace->cpu.seen[kind]);
 }
 
 static void put_trace(struct rp_format_out *out, const struct rp_traces *view,
@@ -87,26 +122,23 @@ static void put_trace(struct rp_format_out *out, const struct rp_traces *view,
 	rp_out_text(out, ",\"processors\":");
 	rp_json_out_u64(out, trace->info.processors);
 	rp_out_text(out, ",\"has\":{");
-	put_flag(out, "samples", trace->cpu.tree.weight.count != 0, ",");
-	put_flag(out, "waits", trace->offcpu.tree.weight.count != 0, ",");
+	put_flag(out, "samples", has_events(trace, RP_PROFILE_SAMPLE) ||
+		 has_events(trace, RP_PROFILE_THREAD_SAMPLE), ",");
+	put_flag(out, "waits", has_events(trace, RP_PROFILE_SWITCH), ",");
 	put_flag(out, "spans", trace->table.count != 0, ",");
 	put_flag(out, "counters", trace->counter_count != 0, "},\"processes\":[");
 	put_processes(out, trace);
-	rp_out_text(out, "],\"span_names\":[");
-	for (size_t i = 0; i < trace->spans.name_count; i++) {
-		rp_out_text(out, i ? ",{\"provider\":" : "{\"provider\":");
-		rp_view_text(out, trace->spans.names[i]->provider);
-		rp_out_text(out, ",\"name\":");
-		rp_view_text(out, trace->spans.names[i]->name);
-		rp_out_char(out, '}');
-	}
-	rp_out_text(out, "],\"warnings\":[");
+	rp_out_text(out, "],\"span_names\":");
+	rp_view_put_span_names(out, trace);
+	rp_out_text(out, ",\"warnings\":[");
 	for (size_t i = 0; i < trace->warning_count; i++) {
 		rp_view_comma(out, &is_first);
 		rp_view_text(out, trace->warnings[i]);
 	}
-	rp_out_text(out, "],\"loading\":");
-	if (trace->is_preview)
+	rp_out_text(out, "],\"excerpt\":");
+	rp_view_put_excerpt(out, trace);
+	rp_out_text(out, ",\"loading\":");
+	if (__atomic_load_n(&trace->is_loading, __ATOMIC_RELAXED))
 		rp_json_out_double(out, __atomic_load_n(&view->permille, __ATOMIC_RELAXED) / 1e3,
 				   false);
 	else

@@ -64,6 +64,15 @@ export function percent(share) {
   return Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : '–';
 }
 
+/**
+ * How much of a range was read, as a sentence.
+ * @param {{read: number, events: number}} excerpt
+ */
+export function excerpt({ read, events }) {
+  return `${count(read)} of ${count(events)} events (${percent(read / Math.max(1, events))}) ` +
+    'were read.';
+}
+
 /** @param {number} value @param {string} unit samples or ns */
 export function weight(value, unit) {
   return unit === 'ns' ? duration(value) : `${count(value)} ${value === 1 ? 'sample' : 'samples'}`;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Shows how much of the traces has been read, as long as the panes show a preview.
+// Says that the page shows parts of the traces, and reads all of them if the user asks for it.
 import { fill, h } from './dom.js';
 
 const POLL_MS = 500;
 const RETRY_MS = 2000;
 
-const READING = 'The trace is being read. Until then, this is a preview: it has the events of some ' +
-  'parts.';
-const READ = 'The trace has been read, but the page still shows a preview.';
-const FAILED = 'The server does not answer. Is `ringpipe view` still running? The page shows a ' +
-  'preview, and asks again.';
+const EXCERPT = 'The trace is large, so the page shows parts of it. Zoom in or select times, and ' +
+  'it shows all events of these.';
+const READING = 'The whole trace is being read. Until then, the page shows parts of it.';
+const READ = 'The trace has been read, but the page still shows parts of it.';
+const FAILED = 'The server does not answer. Is `ringpipe view` still running? The page shows parts ' +
+  'of the trace, and asks again.';
 
 /** A reload would lose what the user writes. */
 function isWriting() {
@@ -17,8 +18,8 @@ function isWriting() {
     document.querySelector('dialog[open]');
 }
 
-async function askTraces() {
-  const response = await fetch('api/traces', { credentials: 'omit' });
+async function askTraces(path) {
+  const response = await fetch(`api/${path}`, { credentials: 'omit' });
   if (!response.ok) {
     throw new Error(`Status ${response.status}`);
   }
@@ -26,20 +27,24 @@ async function askTraces() {
 }
 
 /**
- * Returns the line. When all traces have been read and the user writes nothing, the page loads
- * again, and its address keeps what it shows. Until then the line remains.
+ * Returns the line. The whole trace is read if the user asks for it. Then, unless the user is
+ * writing, the page loads again, and its address keeps what it shows.
  */
 export function loadingLine(traces) {
-  const bar = h('progress', { 'aria-label': 'Reading the trace' });
-  const text = h('span', null, READING);
+  const bar = h('progress', { 'aria-label': 'Reading the trace', hidden: true });
+  const text = h('span', null);
+  const whole = h('button', { class: 'button whole', type: 'button', hidden: true },
+    'Read the whole trace');
   const button = h('button', { class: 'button', type: 'button', hidden: true,
     onclick: () => location.reload() }, 'Show the whole trace');
   const element = h('div', { class: 'notice loading', role: 'note', hidden: true }, bar, text,
-    button);
+    whole, button);
 
   /** Shows the state of the reading, and returns whether it is complete. */
   const show = (list) => {
     const left = list.filter((trace) => typeof trace.loading === 'number');
+    bar.hidden = left.length === 0;
+    whole.hidden = true;
     bar.max = list.length;
     bar.value = list.length - left.length + Math.max(0, ...left.map((trace) => trace.loading));
     button.hidden = left.length > 0;
@@ -54,10 +59,10 @@ export function loadingLine(traces) {
       location.reload();
     }
   };
-  const poll = async () => {
+  const poll = async (path) => {
     let wait = POLL_MS;
     try {
-      if (show(await askTraces())) {
+      if (show(await askTraces(path))) {
         reload();
         return;
       }
@@ -66,11 +71,16 @@ export function loadingLine(traces) {
       fill(text, FAILED);
       wait = RETRY_MS;
     }
-    setTimeout(poll, wait);
+    setTimeout(() => poll('traces'), wait);
   };
+  whole.addEventListener('click', () => poll('load'));
   if (!show(traces)) {
     element.hidden = false;
-    setTimeout(poll, POLL_MS);
+    setTimeout(() => poll('traces'), POLL_MS);
+  } else if (traces.some((trace) => trace.excerpt)) {
+    element.hidden = whole.hidden = false;
+    button.hidden = true;
+    fill(text, EXCERPT);
   }
   return element;
 }

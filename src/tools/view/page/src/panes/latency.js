@@ -36,6 +36,7 @@ export class LatencyPane extends Pane {
     this.body.removeAttribute('tabindex');
     fill(this.body, h('div', null, this.list), h('div', null, this.title, this.histogram,
       this.slow));
+    this.excerptLacks = ' Spans that began or ended outside of these are missing.';
     this.spans = [];
     this.draw = perFrame(() => this.paint());
     new ResizeObserver(this.draw).observe(this.histogram);

@@ -2,6 +2,7 @@
 // What all panes share: they ask when they become visible or when their part of the state changes.
 import { ApiError, Latest } from '../api.js';
 import { fill, h } from '../dom.js';
+import * as format from '../format.js';
 import { onChange, state, update } from '../state.js';
 
 /** Returns the parameters of a query about the selected trace and times. */
@@ -26,9 +27,12 @@ export class Pane {
     this.latest = new Latest();
     this.isStale = true;
     this.tools = h('div', { class: 'tools' });
+    /** What the events that were read do not have, as a sentence after a space. */
+    this.excerptLacks = '';
+    this.excerpt = h('div', { class: 'excerpt', role: 'note', hidden: true });
     this.body = h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label });
     this.element = h('div', { class: 'pane', role: 'tabpanel', id: `pane-${tab}`,
-      'aria-labelledby': `tab-${tab}` }, this.tools, this.body);
+      'aria-labelledby': `tab-${tab}` }, this.tools, this.excerpt, this.body);
     onChange((changed) => {
       this.isStale ||= parts.some((part) => changed.has(part));
       if (state.tab === tab && (this.isStale || changed.has('tab'))) {
@@ -61,11 +65,20 @@ export class Pane {
     }
     if (answer) {
       this.body.classList.remove('stale');
+      this.showExcerpt(answer.excerpt ?? answer.own?.excerpt ?? answer.other?.excerpt);
       show(answer);
     }
   }
 
+  /** States how much the numbers of the pane are about, unless all events were read. */
+  showExcerpt(excerpt) {
+    this.excerpt.hidden = !excerpt;
+    fill(this.excerpt, excerpt && `${format.excerpt(excerpt)} The numbers are those of the events ` +
+      `that were read.${this.excerptLacks}`);
+  }
+
   fail(error) {
+    this.showExcerpt(null);
     const text = error instanceof ApiError ? error.message : `The page failed: ${error}`;
     fill(this.body, h('p', { class: 'problem', role: 'alert' }, text));
   }

@@ -93,6 +93,7 @@ export function prepare(answer) {
     threads.set(thread.tid, {
       pid: thread.pid,
       tid: thread.tid,
+      name: thread.name ?? null,
       events: thread.events ?? null,
       samples: thread.samples ?? null,
       spanBins: thread.span_bins ?? null,
@@ -112,6 +113,7 @@ export function prepare(answer) {
   const wakes = [...answer.wakes ?? []].sort((a, b) => a[0] - b[0]);
   return {
     from: answer.from, to: answer.to, binNs: answer.bin_ns || 1,
+    names: answer.span_names ?? null, excerpt: answer.excerpt ?? null,
     threads, cpus, mostSamples, mostEvents, mostBins, mostCpu, mostCpuEvents,
     wakes: { time: floats(wakes.map((wake) => wake[0])), list: wakes },
     wakesLeftOut: answer.wakes_left_out ?? 0,

@@ -17,6 +17,20 @@ const MIN_VIEW = 200;
 /** Times of painting in milliseconds, for tests. @type {number[]} */
 export const frames = [];
 
+/** An excerpt of a trace may lack threads that a range of it has. */
+function addThreads(trace, data) {
+  for (const { pid, tid, name } of data.threads.values()) {
+    let process = trace.processes.find((one) => one.pid === pid);
+    if (!process) {
+      process = { pid, name: null, threads: [] };
+      trace.processes.push(process);
+    }
+    if (!process.threads.some((thread) => thread.tid === tid)) {
+      process.threads.push({ tid, name, events: 0, samples: 0, spans: 0 });
+    }
+  }
+}
+
 export class Timeline {
   /** @param {any[]} traces of api/traces @param {(message: string) => void} announce */
   constructor(traces, announce) {
@@ -144,8 +158,10 @@ export class Timeline {
       latest.run((signal) => ask('timeline', { trace: index, from: whole ? null : window[0],
         to: whole ? null : window[1], bins: BINS }, signal)).then((answer) => {
         if (answer) {
-          this.data.set(index, prepare(answer));
-          fill(this.message);
+          const data = prepare(answer);
+          this.data.set(index, data);
+          addThreads(this.traces[index], data);
+          this.showExcerpt(data.excerpt);
           this.relayout();
           this.draw();
         }
@@ -154,6 +170,17 @@ export class Timeline {
         fill(this.message, `The timeline could not be read: ${error.message}`);
       });
     }
+  }
+
+  /** States that the counts are estimates, unless all events were read. */
+  showExcerpt(excerpt) {
+    fill(this.message, excerpt && `${format.excerpt(excerpt)} Counts are estimates. Zoom in to ` +
+      'read more.');
+  }
+
+  /** The names of an answer's spans: those of a range are in the answer. */
+  names(trace) {
+    return this.data.get(trace)?.names ?? this.traces[trace].span_names ?? [];
   }
 
   relayout() {
@@ -295,7 +322,7 @@ export class Timeline {
     const rows = [];
     let title = `${row.label} ${row.note}`;
     if (span) {
-      title = this.traces[row.trace].span_names[span.name]?.name ?? 'span';
+      title = this.names(row.trace)[span.name]?.name ?? 'span';
       rows.push(['Duration', format.duration(span.stop - span.start)],
         ['Start', format.time(span.start, 1)], ['Thread', `${row.label} ${row.note}`]);
       if (span.error) {
@@ -325,7 +352,7 @@ export class Timeline {
       this.traceFor(row);
       update({ trace: row.trace, key: span.key, keyTrace: row.trace, tid: row.tid, pid: null,
         tab: 'explain' });
-      const name = this.traces[row.trace].span_names[span.name]?.name ?? 'span';
+      const name = this.names(row.trace)[span.name]?.name ?? 'span';
       this.announce(`Selected ${name}, ${format.duration(span.stop - span.start)}`);
     } else if (row?.type === 'thread') {
       this.choose(row);
@@ -450,7 +477,7 @@ export class Timeline {
     context.clip();
     const place = { x: LABELS, y: 0, width: across, from, to };
     for (const row of this.plan.rows.slice(first, end)) {
-      const options = { names: this.traces[row.trace].span_names ?? [], outline: null,
+      const options = { names: this.names(row.trace), outline: null,
         key: state.keyTrace === row.trace ? state.key : null };
       paintRow(context, { ...place, y: row.y - top + RULER }, row, this.data.get(row.trace),
         options, palette);
