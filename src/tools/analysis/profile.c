@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
+#include "tools/analysis/call_parts.h"
 #include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
 
@@ -168,12 +169,23 @@ static int find_function(struct rp_profile *profile, const struct rp_reader_even
 			      (address < RP_KERNEL_START &&
 			       rp_stack_frame(event, profile->pointer_bytes,
 					      index - 1) >= RP_KERNEL_START);
+	const uint64_t at = address - !is_exact;
+	struct rp_profile_address *known =
+		&profile->addresses[rp_call_hash(process, at) % RP_PROFILE_ADDRESSES];
 	struct rp_symbol symbol;
+	int ret;
 
-	rp_symbols_find(&profile->symbols, process, event->time_ns, address - !is_exact, &symbol);
+	if (known->is_used && known->process == process && known->address == at) {
+		*ret_function = known->function;
+		return 0;
+	}
+	rp_symbols_find(&profile->symbols, process, event->time_ns, at, &symbol);
 	if (!symbol.file && address >= RP_KERNEL_START)
 		symbol.file = KERNEL_FILE;
-	return intern(profile, &symbol, ret_function);
+	ret = intern(profile, &symbol, ret_function);
+	if (ret == 0 && symbol.is_constant)
+		*known = (struct rp_profile_address){ process, at, *ret_function, true };
+	return ret;
 }
 
 /*

@@ -48,6 +48,15 @@ struct rp_profile_slot {
 	bool is_used;
 };
 
+#define RP_PROFILE_ADDRESSES 8192u	/* a power of two */
+
+/* The function at an address, which is the same at any time. */
+struct rp_profile_address {
+	uint64_t process, address;
+	uint32_t function;
+	bool is_used;
+};
+
 /* Initialise it by rp_profile_init(). */
 struct rp_profile {
 	enum rp_profile_by by;
@@ -62,6 +71,7 @@ struct rp_profile {
 	uint32_t *functions;		/* of the current stack */
 	size_t function_capacity;
 	struct rp_profile_slot cache[RP_PROFILE_CACHE];
+	struct rp_profile_address addresses[RP_PROFILE_ADDRESSES];
 	bool shares_symbols;		/* they belong to another profile */
 	struct rp_time_range range;
 	/* The caller's: only samples and waits whose event fulfils it count; NULL: all. */

@@ -291,6 +291,15 @@ static bool has_just_ended(const struct rp_symbols *symbols, uint64_t process, i
 	return row && row->process == process && !row->name && row->time_ns < time_ns;
 }
 
+/* Whether the trace has at most one process with the id. */
+static bool has_one_life(const struct rp_symbols *symbols, uint64_t process)
+{
+	const size_t after = row_after(symbols, process, INT64_MAX);
+
+	return !after || symbols->processes[after - 1].process != process ||
+	       !symbols->processes[after - 1].life;
+}
+
 static void number_lives(struct rp_symbols *symbols)
 {
 	struct rp_symbol_process *rows = symbols->processes;
@@ -446,15 +455,18 @@ static bool is_nearer(const struct rp_symbol_range *row, const struct rp_symbol_
 	return is_earlier == (row->reported > best->reported);
 }
 
+/* @found: increased by the mappings of any time that contain the address. */
 static const struct rp_symbol_range *find_mapping(const struct rp_symbols *symbols,
 						  uint64_t process, int64_t time_ns,
-						  uint64_t address, uint32_t life)
+						  uint64_t address, uint32_t life,
+						  unsigned int *found)
 {
 	size_t at = rows_before(&symbols->mappings, process, address);
 	const struct rp_symbol_range *row, *best = NULL;
 	unsigned int examined = 0;
 
 	while ((row = next_row(&symbols->mappings, process, address, &at, &examined))) {
+		++*found;
 		if (row->life == life && is_nearer(row, best, time_ns))
 			best = row;
 	}
@@ -499,15 +511,18 @@ void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t
 		     uint64_t address, struct rp_symbol *ret_symbol)
 {
 	uint32_t life = life_at(symbols, process, time_ns);
+	unsigned int found = 0, again = 0;
 	const struct rp_symbol_range *mapping = find_mapping(symbols, process, time_ns, address,
-							     life);
+							     life, &found);
 	const struct rp_symbol_range *function;
 
 	/* A process still runs in the kernel for a moment after the trace reports its end. */
 	if (!mapping && has_just_ended(symbols, process, time_ns))
-		mapping = find_mapping(symbols, process, time_ns, address, --life);
+		mapping = find_mapping(symbols, process, time_ns, address, --life, &again);
 	function = find_function(symbols, process, address, mapping, life);
-	*ret_symbol = (struct rp_symbol){ 0 };
+	*ret_symbol = (struct rp_symbol){
+		.is_constant = found == (mapping != NULL) && has_one_life(symbols, process),
+	};
 	if (mapping) {
 		ret_symbol->file = *mapping->name ? mapping->name : NULL;
 		ret_symbol->file_offset = address - mapping->start + mapping->offset;
@@ -567,24 +582,6 @@ int rp_symbols_render(struct rp_symbols *symbols, char *(*render)(const char *na
 			return -ENOMEM;
 	}
 	return 0;
-}
-
-bool rp_symbol_is_generated(const char *function)
-{
-	static const char ending[] = "_write_";
-	const size_t ending_length = sizeof(ending) - 1;
-	size_t length = strcspn(function, ".(");
-
-	/* _ZL16shop_order_write_m: a static function; its name has 16 bytes. */
-	if (!strncmp(function, "_ZL", 3)) {
-		char *name;
-		const unsigned long name_length = strtoul(function + 3, &name, 10);
-
-		length = strnlen(name, name_length < 1024 ? name_length : 0);
-		function = name;
-	}
-	return length > ending_length &&
-	       !memcmp(function + length - ending_length, ending, ending_length);
 }
 
 void rp_symbols_fini(struct rp_symbols *symbols)

@@ -53,6 +53,7 @@ struct rp_symbol {
 	uint64_t file_offset;		/* of the address */
 	uint64_t mapping_start;
 	const char *build_id;		/* in hexadecimal; NULL: unknown */
+	bool is_constant;		/* it is the same at any time */
 };
 
 /* Called with each event. Return: 0, or an error that ends the reading. */
