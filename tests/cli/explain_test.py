@@ -451,6 +451,23 @@ class Explain(ToolTest):
         err = self.run_tool("explain", path, "--span", "other", status=1)[1]
         self.assertIn("the trace has no such span", err)
 
+    def test_a_trace_without_spans_is_said_to_have_none_and_what_records_them(self):
+        trace = define(nettrace.Trace())
+        trace.define(9, "Shop", "Note", 9, [])
+        trace.events(9, [b""], ns=1000)
+        path = self.write("t", trace.end())
+        for options, text in (((), "the trace has no spans"), (("--span", "x"), "has no spans"),
+                              (("--to", "1ms"), "the trace has in these times no spans")):
+            err = self.run_tool("explain", path, *options, status=1)[1]
+            self.assertIn(text, err)
+            self.assertIn("RP_SPAN", err)
+            self.assertNotIn("no such span", err)
+        # A span that did not stop is a span.
+        trace = define(nettrace.Trace())
+        trace.events(START, [b""], ns=1000)
+        err = self.run_tool("explain", self.write("t", trace.end()), status=1)[1]
+        self.assertIn("no such span", err)
+
     def test_it_requires_a_file(self):
         self.assertIn("requires a file", self.run_tool("explain", "-", status=2)[1])
 

@@ -164,6 +164,21 @@ static int open_index(struct explain_view *view, const char *path)
 	return ret;
 }
 
+static void report_no_span(const struct explain_view *view, const char *path)
+{
+	const bool has_range = view->options->given & (RP_OPTION_FROM | RP_OPTION_RANGE_END);
+
+	if (view->spans.name_count)
+		rp_tool_error("explain: the trace has no such span; see ringpipe report %s spans",
+			      path);
+	else
+		rp_tool_error("explain: %s no spans; ringpipe record -p PID and ringpipe collect "
+			      "record the spans of a program that declares some by RP_SPAN, or "
+			      "has start and stop events; ringpipe report %s cpu, offcpu and waits "
+			      "show what the threads did", has_range ?
+			      "the trace has in these times" : "the trace has", path);
+}
+
 /* Return: the exit status; -ENOMEM. */
 static int explain(struct explain_view *view, const char *path)
 {
@@ -178,8 +193,7 @@ static int explain(struct explain_view *view, const char *path)
 	if (damage == -ENOMEM)
 		return damage;
 	if (view->slowest.count == 0) {
-		rp_tool_error("explain: the trace has no such span; see ringpipe report %s spans",
-			      path);
+		report_no_span(view, path);
 		return RP_EXIT_FAILURE;
 	}
 	ret = divide(view, path);
