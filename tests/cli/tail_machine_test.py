@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe tail` without a process, in a PID namespace where only this test's processes are."""
+"""`ringpipe tail` and `top` without a process, in a PID namespace where only this test's processes
+are."""
 import collections
 import json
 import os
@@ -15,17 +16,22 @@ from written import WrittenTest
 UNSHARE = ["unshare", "--pid", "--mount", "--mount-proc", "--fork"]
 
 
-class TailMachine(WrittenTest):
-    def start_machine(self):
-        """Start a tail that traces all hosts, as they confirm."""
-        tail = self.start("tail", "--format", "json", "--where", 'provider == "Test-Written"')
-        for host in self.hosts:
-            self.wait_until(lambda host=host: self.is_traced(host))
-        return tail
-
+class MachineTest(WrittenTest):
     def setUp(self):
         super().setUp()
         self.hosts = [self.start_host() for _ in range(2)]
+
+    def wait_until_traced(self):
+        for host in self.hosts:
+            self.wait_until(lambda host=host: self.is_traced(host))
+
+
+class TailMachine(MachineTest):
+    def start_machine(self):
+        """Start a tail that traces all hosts, as they confirm."""
+        tail = self.start("tail", "--format", "json", "--where", 'provider == "Test-Written"')
+        self.wait_until_traced()
+        return tail
 
     def test_events_of_all_processes_are_printed_also_of_later_ones(self):
         tail = self.start_machine()
@@ -74,6 +80,45 @@ class TailMachine(WrittenTest):
         self.assertEqual(tail.wait(PATIENCE), 0)
         for host in self.hosts:
             self.wait_until(lambda host=host: not self.is_traced(host))
+
+
+class TopMachine(MachineTest):
+    def test_each_process_has_lines_of_its_own_also_a_later_one(self):
+        top = self.start("top", "--format", "json", "--refresh", "1",
+                         "--providers", "Test-Written")
+        self.hosts.append(self.start_host())
+        self.wait_until_traced()
+        for i, host in enumerate(self.hosts):
+            self.write_events(10 + i, host)
+        wanted = {host.pid: 10 + i for i, host in enumerate(self.hosts)}
+        seen = collections.Counter()
+        while any(seen[pid] < count for pid, count in wanted.items()):
+            row = json.loads(top.stdout.readline())
+            seen[row["process_id"]] = row["all_events"]
+        top.send_signal(signal.SIGINT)
+        out, err = self.finish(top, 0)
+        for line in out.splitlines():
+            json.loads(line)
+        self.assertEqual(err, "")
+        for host in self.hosts:
+            self.assertIsNone(host.poll())
+
+    def test_top_ends_after_the_duration_and_when_its_reader_leaves(self):
+        top = self.start("top", "-d", "1", "--providers", "Test-Written")
+        out, err = self.finish(top, 0)
+        self.assertEqual(err, "")
+        for host in self.hosts:
+            self.assertIn(f"process {host.pid} ", out)
+        top = self.start("top", "--refresh", "1", "--providers", "Test-Written")
+        self.wait_until_traced()
+        top.stdout.close()
+        self.assertEqual(top.wait(PATIENCE), 0)
+        for host in self.hosts:
+            self.wait_until(lambda host=host: not self.is_traced(host))
+
+    def test_csv_has_no_column_for_the_process_and_is_refused(self):
+        err = self.run_tool("top", "--format", "csv", status=2)[1]
+        self.assertIn("CSV has no column for the process", err)
 
 
 def main():

@@ -25,7 +25,7 @@
 #include "tools/client/providers.h"
 #include "tools/client/recording.h"
 #include "tools/formats/event_printer.h"
-#include "tools/ringpipe/tail.h"
+#include "tools/ringpipe/machine_sessions.h"
 #include "tools/trace/dotnet.h"
 #include "tools/trace/event_expression.h"
 #include "tools/trace/input.h"
@@ -33,9 +33,23 @@
 /* The least time between two lines about dropped events. */
 #define REPORT_MS 1000
 
+/* In memory that the processes of the command share. */
+struct tail_shared {
+	struct rp_shared_output output;
+	uint64_t printed, events, lost;	/* atomic; of the sessions that have ended */
+};
+
+struct tail {
+	const struct rp_tool_options *options;
+	struct rp_recording_plan plan;
+	struct rp_expression *where;	/* or NULL */
+	struct tail_shared *shared;
+	bool machine;			/* lines and messages name the process */
+};
+
 /* The state of a process that prints. */
 struct tail_printer {
-	const struct rp_tail *tail;
+	const struct tail *tail;
 	pid_t pid;			/* of the traced process */
 	struct rp_event_printer printer;
 	bool is_locked;			/* it holds the lock of standard output */
@@ -45,11 +59,10 @@ struct tail_printer {
 	int64_t report_ms;		/* the time of the next such line */
 };
 
-/* A process that was killed while it held the lock had printed a part of a line. */
 static void lock_output(struct tail_printer *tail)
 {
-	if (!tail->is_locked && pthread_mutex_lock(&tail->tail->shared->lock) == EOWNERDEAD)
-		pthread_mutex_consistent(&tail->tail->shared->lock);
+	if (!tail->is_locked)
+		rp_shared_output_lock(&tail->tail->shared->output);
 	tail->is_locked = true;
 }
 
@@ -58,7 +71,7 @@ static void flush_output(struct tail_printer *tail)
 	if (!tail->is_locked)
 		return;
 	fflush(stdout);
-	pthread_mutex_unlock(&tail->tail->shared->lock);
+	rp_shared_output_unlock(&tail->tail->shared->output);
 	tail->is_locked = false;
 }
 
@@ -111,7 +124,7 @@ static int print_event(struct tail_printer *tail, const struct rp_reader_event *
 
 static void add_totals(const struct tail_printer *tail)
 {
-	struct rp_tail_shared *shared = tail->tail->shared;
+	struct tail_shared *shared = tail->tail->shared;
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 
 	rp_reader_get_stats(tail->reader, &stats);
@@ -168,7 +181,7 @@ static int run_printer(struct tail_printer *tail)
 }
 
 /* Start the process that prints what comes from the pipe. Return: its id; -errno. */
-static pid_t start_printer(const struct rp_tail *tail, const int pipe_fds[2])
+static pid_t start_printer(const struct tail *tail, const int pipe_fds[2])
 {
 	pid_t pid;
 
@@ -193,7 +206,7 @@ static pid_t start_printer(const struct rp_tail *tail, const int pipe_fds[2])
 }
 
 /* Return: the exit status of the command, which the printer's end determines. */
-static int end_printer(struct rp_tail *tail, pid_t printer,
+static int end_printer(struct tail *tail, pid_t printer,
 		       const struct rp_recording_result *result)
 {
 	const bool is_cut = result->end == RP_RECORDING_GAVE_UP ||
@@ -211,7 +224,7 @@ static int end_printer(struct rp_tail *tail, pid_t printer,
 		return RP_EXIT_GAVE_UP;
 	/* The reader of standard output has left, as head(1) does. */
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
-		tail->shared->reader_left = true;
+		tail->shared->output.reader_left = true;
 		return RP_EXIT_OK;
 	}
 	if (WIFSIGNALED(status) && is_cut) {
@@ -224,7 +237,7 @@ static int end_printer(struct rp_tail *tail, pid_t printer,
 	return WEXITSTATUS(status);
 }
 
-static int print_session(struct rp_tail *tail)
+static int print_session(struct tail *tail)
 {
 	const struct rp_recording_plan *plan = &tail->plan;
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
@@ -254,19 +267,23 @@ static int print_session(struct rp_tail *tail)
 	rp_output_close(&output);
 	status = end_printer(tail, printer, &result);
 	if (status == RP_EXIT_OK && result.end == RP_RECORDING_PEER_ENDED &&
-	    !tail->shared->reader_left && !(tail->options->given & RP_OPTION_QUIET))
+	    !tail->shared->output.reader_left && !(tail->options->given & RP_OPTION_QUIET))
 		fprintf(stderr, "Process %d ended the session.\n", plan->target->pid);
 	return status;
 }
 
-int rp_tail_process(struct rp_tail *tail, const struct rp_target *target)
+/*
+ * Print the events of a process until its session ends. `plan.signal_fd` receives the signals that
+ * stop it. Return: the exit status.
+ */
+static int tail_process(struct tail *tail, const struct rp_target *target)
 {
 	tail->plan.target = target;
 	tail->plan.format = rp_providers_choose_format(target);
 	return print_session(tail);
 }
 
-static int tail_target(struct rp_tail *tail)
+static int tail_target(struct tail *tail)
 {
 	const struct rp_tool_options *options = tail->options;
 	struct rp_target target;
@@ -276,31 +293,44 @@ static int tail_target(struct rp_tail *tail)
 		return RP_EXIT_FAILURE;
 	if (!rp_recording_check_providers(options, &target, tail->plan.providers,
 					  tail->plan.provider_count))
-		status = rp_tail_process(tail, &target);
+		status = tail_process(tail, &target);
 	rp_target_fini(&target);
 	return status;
 }
 
-static int create_shared(struct rp_tail *tail)
+static int create_shared(struct tail *tail)
 {
 	void *shared = mmap(NULL, sizeof(*tail->shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pthread_mutexattr_t attributes;
 
 	if (shared == MAP_FAILED)
 		return -errno;
 	tail->shared = shared;
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(&tail->shared->lock, &attributes);
-	pthread_mutexattr_destroy(&attributes);
+	rp_shared_output_init(&tail->shared->output);
 	return 0;
 }
 
-static void print_totals(const struct rp_tail *tail)
+static int run_member(void *data, const struct rp_target *target)
 {
-	const struct rp_tail_shared *shared = tail->shared;
+	struct tail *tail = data;
+
+	tail->plan.duration_ms = 0;
+	return tail_process(tail, target);
+}
+
+/* Print the events of all processes, also of those that start later, until a signal. */
+static int tail_machine(struct tail *tail)
+{
+	return rp_machine_sessions_run(&(struct rp_machine_sessions){
+		.command = "tail", .signal_fd = tail->plan.signal_fd,
+		.duration_ms = tail->plan.duration_ms, .output = &tail->shared->output,
+		.run = run_member, .data = tail,
+	});
+}
+
+static void print_totals(const struct tail *tail)
+{
+	const struct tail_shared *shared = tail->shared;
 	char printed[RP_TEXT_MAX], events[RP_TEXT_MAX], lost[RP_TEXT_MAX];
 
 	if (!shared->events || tail->options->given & RP_OPTION_QUIET)
@@ -310,7 +340,7 @@ static void print_totals(const struct rp_tail *tail)
 		rp_text_count(shared->lost, lost));
 }
 
-static int run(struct rp_tail *tail)
+static int run(struct tail *tail)
 {
 	const struct rp_event_printer header = { .stream = stdout,
 						 .format = tail->options->format };
@@ -324,7 +354,7 @@ static int run(struct rp_tail *tail)
 	}
 	rp_event_printer_begin(&header);
 	fflush(stdout);
-	status = tail->machine ? rp_tail_machine(tail) : tail_target(tail);
+	status = tail->machine ? tail_machine(tail) : tail_target(tail);
 	print_totals(tail);
 	rp_signals_close(tail->plan.signal_fd);
 	munmap(tail->shared, sizeof(*tail->shared));
@@ -333,7 +363,7 @@ static int run(struct rp_tail *tail)
 
 int rp_command_tail(const struct rp_tool_options *options)
 {
-	struct rp_tail tail = {
+	struct tail tail = {
 		.options = options, .machine = !options->pid && !options->name,
 		.plan = { .buffer_mb = options->buffer_mb, .duration_ms = options->duration_ms },
 	};

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "tools/client/providers.h"
 #include "tools/client/recording.h"
 #include "tools/ringpipe/counter_request.h"
+#include "tools/ringpipe/machine_sessions.h"
 #include "tools/trace/input.h"
 
 #define SAMPLER "Microsoft-DotNETCore-SampleProfiler"
@@ -40,6 +42,7 @@
 struct top {
 	const struct rp_tool_options *options;
 	struct rp_top_screen *screen;	/* NULL: blocks on standard output */
+	struct rp_shared_output *output;	/* of several processes' blocks; or NULL */
 	int signal_fd;
 	const struct rp_target *target;
 	struct rp_session_provider *parsed;	/* of --providers, with the texts */
@@ -209,6 +212,20 @@ static size_t row_limit(const struct top *top)
 	return top->options->format == RP_FORMAT_TEXT ? DEFAULT_ROWS : SIZE_MAX;
 }
 
+static int print(const struct top *top, const struct rp_top_view *view)
+{
+	int ret;
+
+	if (!top->output)
+		return rp_top_view_print(view, top->options->format, row_limit(top));
+	rp_shared_output_lock(top->output);
+	ret = rp_top_view_print(view, top->options->format, row_limit(top));
+	if (ret == -EPIPE)
+		top->output->reader_left = true;
+	rp_shared_output_unlock(top->output);
+	return ret;
+}
+
 /* Return: 0; -errno, after which nothing more is shown. */
 static int show(struct top *top, int64_t since_ms, bool on_screen)
 {
@@ -218,7 +235,7 @@ static int show(struct top *top, int64_t since_ms, bool on_screen)
 	if (ret == 0 && on_screen)
 		rp_top_screen_show(top->screen, &view);
 	else if (ret == 0)
-		ret = rp_top_view_print(&view, top->options->format, row_limit(top));
+		ret = print(top, &view);
 	rp_top_view_fini(&view);
 	return ret;
 }
@@ -355,7 +372,7 @@ static int run_session(struct top *top)
 		.target = top->target, .signal_fd = top->signal_fd, .providers = top->providers,
 		.provider_count = top->provider_count, .buffer_mb = top->options->buffer_mb,
 		.format = top->is_dotnet ? 4 : 6,
-		.duration_ms = top->options->duration_ms,
+		.duration_ms = top->output ? 0 : top->options->duration_ms,
 	};
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
 	int pipe_fds[2], ret;
@@ -474,26 +491,43 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 	return RP_EXIT_FAILURE;
 }
 
-/* Return: 0, with the only process that can be traced; -ESRCH, after an error line. */
-static int find_only(pid_t *ret_pid)
+/* Show a process in a process of its own. */
+static int run_member(void *data, const struct rp_target *target)
 {
-	struct rp_target_list list;
-	int ret = rp_target_list_scan(&list);
+	struct top *top = data;
+	enum rp_top_wish wish;
 
-	if (ret) {
-		rp_tool_error("top: %s", strerror(-ret));
-		return -ESRCH;
+	top->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (top->wake_fd >= 0)
+		return show_target(top, target, &wish);
+	rp_tool_error("top: %s", strerror(errno));
+	return RP_EXIT_FAILURE;
+}
+
+/* Show all processes, also those that start later, until a signal. Return: the exit status. */
+static int show_machine(struct top *top)
+{
+	int status;
+
+	if (top->options->format == RP_FORMAT_CSV) {
+		rp_tool_error("top: CSV has no column for the process; choose one by -p or -n, or "
+			      "use --format json");
+		return RP_EXIT_USAGE;
 	}
-	if (list.count == 1)
-		*ret_pid = list.rows[0].pid;
-	else if (list.count == 0)
-		rp_tool_error("top: there is no process that can be traced; see ringpipe ps");
-	else
-		rp_tool_error("top: %zu processes can be traced; choose one by -p or -n, see "
-			      "ringpipe ps", list.count);
-	ret = list.count == 1 ? 0 : -ESRCH;
-	rp_target_list_fini(&list);
-	return ret;
+	top->output = mmap(NULL, sizeof(*top->output), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (top->output == MAP_FAILED) {
+		rp_tool_error("top: %s", strerror(errno));
+		return RP_EXIT_FAILURE;
+	}
+	rp_shared_output_init(top->output);
+	status = rp_machine_sessions_run(&(struct rp_machine_sessions){
+		.command = "top", .signal_fd = top->signal_fd,
+		.duration_ms = top->options->duration_ms, .output = top->output,
+		.run = run_member, .data = top,
+	});
+	munmap(top->output, sizeof(*top->output));
+	return status;
 }
 
 /* Return: the exit status. */
@@ -509,8 +543,8 @@ static int show_targets(struct top *top)
 
 		if (!pid && !name && top->screen)
 			pid = rp_top_screen_choose(top->screen, top->signal_fd);
-		else if (!pid && !name && find_only(&pid))
-			return RP_EXIT_FAILURE;
+		else if (!pid && !name)
+			return show_machine(top);
 		if (!pid && !name)
 			return RP_EXIT_OK;
 		if (rp_target_find(pid, name, &target))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * ringpipe tail without a process: a process of its own for each session, so that a traced process
- * that hangs does not delay the others. They print whole lines, under a lock.
- */
+#include "tools/ringpipe/machine_sessions.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,7 +13,7 @@
 
 #include "base/array.h"
 #include "tools/cli/signals.h"
-#include "tools/ringpipe/tail.h"
+#include "tools/cli/tool.h"
 
 /* How often the command searches for processes that have started. */
 #define SCAN_MS 500
@@ -24,25 +22,47 @@ struct member {
 	pid_t target;
 	uint64_t start_time;		/* of the target */
 	bool is_async;			/* as in struct rp_target */
-	pid_t process;			/* that prints its events; 0: it has ended */
+	pid_t process;			/* that runs its session; 0: it has ended */
 };
 
 struct machine {
-	struct rp_tail *tail;
+	const struct rp_machine_sessions *sessions;
 	struct member *rows;
 	size_t count, capacity;
 	size_t running;
 	unsigned int stops;		/* signals so far */
 };
 
+void rp_shared_output_init(struct rp_shared_output *output)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&output->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+}
+
+void rp_shared_output_lock(struct rp_shared_output *output)
+{
+	if (pthread_mutex_lock(&output->lock) == EOWNERDEAD)
+		pthread_mutex_consistent(&output->lock);
+}
+
+void rp_shared_output_unlock(struct rp_shared_output *output)
+{
+	pthread_mutex_unlock(&output->lock);
+}
+
 /* Ctrl-C on a terminal is for the parent alone, which passes it on. */
-static void run_member(struct rp_tail *tail, const struct rp_target *target, pid_t parent)
+static void run_member(const struct rp_machine_sessions *sessions, const struct rp_target *target,
+		       pid_t parent)
 {
 	setpgid(0, 0);
 	rp_signals_end_with(parent);
-	tail->plan.duration_ms = 0;
 	/* The signalfd, which this process inherits, receives its own signals. */
-	_exit(rp_tail_process(tail, target));
+	_exit(sessions->run(sessions->data, target));
 }
 
 static bool is_same(const struct member *row, const struct rp_target *target)
@@ -89,7 +109,7 @@ static int add_member(struct machine *machine, const struct rp_target *target)
 	fflush(NULL);
 	process = fork();
 	if (process == 0)
-		run_member(machine->tail, target, parent);
+		run_member(machine->sessions, target, parent);
 	if (process < 0)
 		return -errno;
 	rows[machine->count++] = (struct member){
@@ -143,24 +163,24 @@ static void take_signals(struct machine *machine)
 {
 	struct signalfd_siginfo info;
 
-	while (read(machine->tail->plan.signal_fd, &info, sizeof(info)) == sizeof(info)) {
+	while (read(machine->sessions->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo != SIGCHLD)
 			stop(machine);
 	}
 	reap(machine);
-	if (machine->tail->shared->reader_left && !machine->stops)
+	if (machine->sessions->output->reader_left && !machine->stops)
 		stop(machine);
 }
 
-int rp_tail_machine(struct rp_tail *tail)
+int rp_machine_sessions_run(const struct rp_machine_sessions *sessions)
 {
-	struct machine machine = { .tail = tail };
-	const int64_t end_ms = tail->plan.duration_ms ?
-			       rp_now_ms() + (int64_t)tail->plan.duration_ms : INT64_MAX;
+	struct machine machine = { .sessions = sessions };
+	const int64_t end_ms = sessions->duration_ms ?
+			       rp_now_ms() + (int64_t)sessions->duration_ms : INT64_MAX;
 	int ret = 0;
 
 	while (!machine.stops || machine.running) {
-		struct pollfd wait = { .fd = tail->plan.signal_fd, .events = POLLIN };
+		struct pollfd wait = { .fd = sessions->signal_fd, .events = POLLIN };
 
 		if (!machine.stops && (ret || rp_now_ms() >= end_ms))
 			stop(&machine);
@@ -173,6 +193,6 @@ int rp_tail_machine(struct rp_tail *tail)
 	}
 	free(machine.rows);
 	if (ret)
-		rp_tool_error("tail: %s", strerror(-ret));
+		rp_tool_error("%s: %s", sessions->command, strerror(-ret));
 	return ret ? RP_EXIT_FAILURE : machine.stops > 1 ? RP_EXIT_GAVE_UP : RP_EXIT_OK;
 }
