@@ -115,7 +115,9 @@ static void write_block(enum block kind, const void *bytes, size_t size)
 	const uint32_t head = (uint32_t)size | (uint32_t)kind << 24;
 
 	fwrite(&head, sizeof(head), 1, state.file);
-	fwrite(bytes, 1, size, state.file);
+	/* A block at the end has no bytes, and no address of any. */
+	if (size)
+		fwrite(bytes, 1, size, state.file);
 }
 
 static void flush_events(void)

@@ -123,7 +123,9 @@ enum rp_view_status rp_view_answer_explain(const struct rp_view_question *questi
 	int ret;
 
 	if (query->key && !instance)
-		return rp_view_refuse(out, RP_VIEW_NOT_FOUND, "There is no such span.");
+		return rp_view_refuse(out, RP_VIEW_NOT_FOUND, trace->is_excerpt ?
+				      "The events that were read do not have the span. Read the "
+				      "whole trace." : "There is no such span.");
 	if (!query->key && (!query->has_tid || !find_process(question, &interval.process)))
 		return rp_view_refuse(out, RP_VIEW_NOT_FOUND, "There is no such thread.");
 	if (instance) {
