@@ -134,11 +134,20 @@ const actions = {
       document.querySelector('.loading')?.hidden, { timeout: 600000, polling: 200 });
     return null;
   },
-  // The times in percent of the trace.
-  view: (percent) => page.evaluate((low, high) => {
-    const { timeline } = window.ringpipeView;
-    timeline.setView(timeline.length() * low / 100, timeline.length() * high / 100);
-  }, ...percent.split('-').map(Number)),
+  // The times in percent of the trace. The answer has them and some before and after them.
+  view: async (percent) => {
+    await page.evaluate((low, high) => {
+      const { timeline } = window.ringpipeView;
+      timeline.setView(timeline.length() * low / 100, timeline.length() * high / 100);
+    }, ...percent.split('-').map(Number));
+    await page.waitForFunction(() => {
+      const { timeline } = window.ringpipeView;
+      const [from, to] = timeline.view();
+      return [...timeline.data.values()].every((data) => data.from <= from && data.to >= to &&
+        data.to - data.from < 8 * (to - from));
+    }, { timeout: 60000 });
+    return null;
+  },
   cost: async () => ({ first_picture_ms: await page.evaluate(() => window.ringpipeView.work.first),
     complete_ms: completeMs, heap_bytes: (await page.metrics()).JSHeapUsedSize, largest: Object.fromEntries(answers) }),
   shot: (path) => page.screenshot({ path }),
