@@ -143,7 +143,7 @@ class Samples(LuaTest):
     def test_a_recording_of_the_machine_agrees_with_a_hook_that_counts_instructions(self):
         # The processes are this one and those that it starts.
         with subprocess.Popen([os.environ["RINGPIPE"], "record", "-p", str(os.getpid()), "-o",
-                               self.path("lua.nettrace"), "--providers", SAMPLES],
+                               self.path("lua.nettrace")],
                               env=self.environment, stderr=subprocess.PIPE,
                               text=True) as recorder:
             subprocess.run([os.environ["LUA"], os.path.join(FOLDER, "shares.lua"), "samples",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The sampler: running threads are sampled where they run, sleeping threads are not disturbed. */
 #include "core_support.h"
+#include "sample_support.h"
 
 #include <pthread.h>
 #include <grp.h>
@@ -16,15 +17,6 @@
 
 #define EXTERNAL 1
 #define MANAGED 2
-
-/* Valgrind runs one thread at a time, and has no timers on thread clocks. */
-static void need_timers(void)
-{
-	const char *preloaded = getenv("LD_PRELOAD");
-
-	if (preloaded && strstr(preloaded, "vgpreload"))
-		cr_skip_test("valgrind has no timers on the clocks of threads");
-}
 
 TestSuite(sample_threads, .timeout = 120, .init = need_timers);
 
@@ -366,30 +358,16 @@ Test(sample_threads, session_begins_with_the_stacks_of_sleeping_threads)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-/* Return: the number of real-time signals with a handler. */
-static unsigned int handlers(void)
-{
-	unsigned int count = 0;
-
-	for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
-		struct sigaction action;
-
-		cr_assert_eq(sigaction(number, NULL, &action), 0);
-		count += action.sa_flags & SA_SIGINFO || action.sa_handler != SIG_DFL;
-	}
-	return count;
-}
-
 Test(sample_threads, signal_is_taken_for_the_session_and_given_back)
 {
-	unsigned int before = handlers();
+	unsigned int before = count_handlers();
 
 	for (int i = 0; i < 3; i++) {
 		struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
 
-		wait_until(handlers() == before + 1);
+		wait_until(count_handlers() == before + 1);
 		cr_assert_eq(rp_listener_stop(listener, NULL), 0);
-		wait_until(handlers() == before);
+		wait_until(count_handlers() == before);
 	}
 }
 
@@ -405,9 +383,9 @@ Test(sample_threads, signal_of_the_program_is_left_alone)
 	unsigned int before;
 
 	cr_assert_eq(sigaction(SIGRTMAX, &action, NULL), 0);
-	before = handlers();
+	before = count_handlers();
 	listener = listen_to(RP_SAMPLE_PROVIDER);
-	wait_until(handlers() == before + 1);
+	wait_until(count_handlers() == before + 1);
 	cr_assert_eq(sigaction(SIGRTMAX, NULL, &action), 0);
 	cr_expect_eq(action.sa_handler, note_signal);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
@@ -426,7 +404,7 @@ Test(sample_threads, thread_that_blocks_signals_does_not_keep_ours_pending)
 {
 	struct rp_listener *listener;
 	struct rp_listener_event event;
-	unsigned int before = handlers();
+	unsigned int before = count_handlers();
 	pthread_t deaf, thread;
 
 	atomic_store(&go_on, 1);
@@ -436,7 +414,7 @@ Test(sample_threads, thread_that_blocks_signals_does_not_keep_ours_pending)
 	start_burning(&thread, NULL);
 	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
-	wait_until(handlers() == before);
+	wait_until(count_handlers() == before);
 	stop_burning(thread);
 	cr_assert_eq(pthread_join(deaf, NULL), 0);
 }
@@ -465,7 +443,7 @@ static int run_child(struct rp_listener *inherited, unsigned int before)
 	struct rp_listener *listener;
 	pthread_t thread;
 
-	if (handlers() != before || rp_listener_stop(inherited, NULL) != 0)
+	if (count_handlers() != before || rp_listener_stop(inherited, NULL) != 0)
 		return 1;
 	listener = listen_to(RP_SAMPLE_PROVIDER);
 	start_burning(&thread, NULL);
@@ -476,7 +454,7 @@ static int run_child(struct rp_listener *inherited, unsigned int before)
 
 Test(sample_threads, forked_child_is_not_sampled_until_it_asks)
 {
-	unsigned int before = handlers();
+	unsigned int before = count_handlers();
 	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
 	int status = -1;
 	pid_t child;
@@ -484,7 +462,7 @@ Test(sample_threads, forked_child_is_not_sampled_until_it_asks)
 #ifdef __SANITIZE_ADDRESS__
 	cr_skip_test("the sampler may hold the lock of the sanitizer's allocator at fork(2)");
 #endif
-	wait_until(handlers() == before + 1);
+	wait_until(count_handlers() == before + 1);
 	child = fork();
 	cr_assert_geq(child, 0);
 	if (child == 0)

@@ -11,6 +11,7 @@
 #include "base/utf.h"
 #include "diag/diag.h"
 #include "diag/host_port.h"
+#include "sample/sample.h"
 
 #define REPLY_BYTES_MAX 65000u
 #define VERSION_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
@@ -83,14 +84,19 @@ RP_PUBLIC int rp_host_register(const struct rp_host *host)
 	    !strings_are_valid(&copy) || !copy.allocate != !copy.release || copy.reserved)
 		return -EINVAL;
 	ret = rp_host_publish(&copy);
-	if (ret == 0)
+	if (ret == 0) {
+		rp_sample_host_changed();
 		rp_host_start_up();
+	}
 	return ret;
 }
 
 RP_PUBLIC void rp_host_unregister(void)
 {
+	RP_NO_CANCEL int cancel = rp_cancel_disable();
+
 	rp_host_retract();
+	rp_sample_host_changed();
 }
 
 struct rp_host_reply {

@@ -18,6 +18,13 @@ enum rp_host_sample_mode rp_host_samples_mode(void)
 	return host ? (enum rp_host_sample_mode)host->sample_mode : RP_HOST_SAMPLE_SIGNAL;
 }
 
+bool rp_host_samples_has_walk(void)
+{
+	const struct rp_host *host = rp_host_get();
+
+	return host && host->walk;
+}
+
 static bool has_run(struct rp_sampled *thread)
 {
 	uint64_t before = thread->host_cpu_ns;

@@ -3,12 +3,16 @@
 #ifndef RP_SAMPLE_HOST_SAMPLES_H
 #define RP_SAMPLE_HOST_SAMPLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <ringpipe/host.h>
 
-/* The sampler's thread calls all these functions. */
+/* Return: whether a host supplies frames. Context: any thread. */
+bool rp_host_samples_has_walk(void);
+
+/* The sampler's thread calls all functions below. */
 
 /* Return: how the sampler gets stacks now. */
 enum rp_host_sample_mode rp_host_samples_mode(void);

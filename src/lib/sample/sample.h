@@ -37,6 +37,12 @@ uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size
  */
 bool rp_sample_has_begun(uint64_t session);
 
+/*
+ * Start or stop the samples of sessions that want them only while a host supplies frames. Call this
+ * function after a host was registered or unregistered.
+ */
+void rp_sample_host_changed(void);
+
 /* Start the sampler's thread, which sleeps until a session wants samples. Return: 0 or -errno. */
 int rp_sample_prepare(void);
 

@@ -34,6 +34,7 @@
 struct sample_request {
 	struct rp_guid source;
 	uint32_t interval_ns;
+	bool is_host_only;		/* samples are wanted while a host supplies frames */
 	bool has_begun;			/* the session's first samples are written */
 };
 
@@ -61,17 +62,25 @@ static struct {
 	uint64_t names_due_ns;
 } own;
 
-uint32_t rp_sample_interval_ns(const char *filter_data)
+/* Return: the number that an argument of the provider has; 0 without the argument. */
+static unsigned long get_argument(const char *filter_data, const char *name)
 {
-	struct timespec tick = { 0, 0 };
-	unsigned long milliseconds = 0;
-	uint64_t interval;
+	unsigned long number;
 	char *text;
 
-	if (rp_filter_data_get(filter_data, "SampleProfilerIntervalMS", &text) == 0) {
-		milliseconds = strtoul(text, NULL, 10);
-		free(text);
-	}
+	if (rp_filter_data_get(filter_data, name, &text) != 0)
+		return 0;
+	number = strtoul(text, NULL, 10);
+	free(text);
+	return number;
+}
+
+uint32_t rp_sample_interval_ns(const char *filter_data)
+{
+	unsigned long milliseconds = get_argument(filter_data, "SampleProfilerIntervalMS");
+	struct timespec tick = { 0, 0 };
+	uint64_t interval;
+
 	if (milliseconds > INTERVAL_MAX_MS)
 		milliseconds = INTERVAL_MAX_MS;
 	interval = milliseconds * 1000000u;
@@ -204,14 +213,21 @@ static void end(void)
 	own.interval_ns = 0;
 }
 
-/* The shortest requested interval, or 0 without requests. The caller holds the lock. */
+/*
+ * The shortest requested interval, or 0 if no request applies now. The caller holds the lock.
+ */
 static uint32_t wanted_interval(void)
 {
+	const bool has_host = rp_host_samples_has_walk();
 	uint32_t interval = 0;
 
 	for (unsigned int i = 0; i < sampler.request_count; i++) {
-		if (interval == 0 || sampler.requests[i].interval_ns < interval)
-			interval = sampler.requests[i].interval_ns;
+		const struct sample_request *request = &sampler.requests[i];
+
+		if (request->is_host_only && !has_host)
+			continue;
+		if (interval == 0 || request->interval_ns < interval)
+			interval = request->interval_ns;
 	}
 	return interval;
 }
@@ -311,8 +327,10 @@ static void add_request(const struct rp_provider_state *state)
 	request = &sampler.requests[sampler.request_count++];
 	request->source = state->source;
 	request->interval_ns = rp_sample_interval_ns(state->filter_data);
-	request->has_begun = false;
-	sampler.is_beginning = true;
+	request->is_host_only = get_argument(state->filter_data, "HostOnly") != 0;
+	/* Without a host, the end of the session waits for no samples. */
+	request->has_begun = request->is_host_only && !rp_host_samples_has_walk();
+	sampler.is_beginning |= !request->has_begun;
 }
 
 static void remove_request(const struct rp_provider_state *state)
@@ -345,10 +363,28 @@ static void on_session(struct rp_provider *provider, const struct rp_provider_st
 	else
 		remove_request(state);
 	sampler.changes++;
-	wanted = sampler.request_count != 0;
+	wanted = wanted_interval() != 0;
 	pthread_cond_signal(&sampler.news);
 	pthread_mutex_unlock(&sampler.lock);
 	if (wanted)
+		(void)rp_sample_prepare();
+}
+
+void rp_sample_host_changed(void)
+{
+	bool has_request = false;
+
+	pthread_mutex_lock(&sampler.lock);
+	for (unsigned int i = 0; i < sampler.request_count; i++)
+		has_request |= sampler.requests[i].is_host_only;
+	if (has_request) {
+		sampler.is_beginning |= rp_host_samples_has_walk();
+		sampler.changes++;
+		pthread_cond_signal(&sampler.news);
+		has_request = wanted_interval() != 0;
+	}
+	pthread_mutex_unlock(&sampler.lock);
+	if (has_request)
 		(void)rp_sample_prepare();
 }
 

@@ -31,8 +31,14 @@
 #include "tools/client/target.h"
 #include "tools/cli/tool.h"
 
-/* The default of --providers. The second is the profile dotnet-common of dotnet-trace. */
-#define OWN_PROVIDERS "*:0xffffffffffffffff:4"
+/*
+ * The default of --providers. The sampler of a process supplies the frames of a language runtime,
+ * at about the frequency of the recorder's samples; processes without such a runtime take no
+ * samples. The second is the profile dotnet-common of dotnet-trace.
+ */
+#define OWN_PROVIDERS \
+	"*:0xffffffffffffffff:4," \
+	"Microsoft-DotNETCore-SampleProfiler:0:4:HostOnly=1;SampleProfilerIntervalMS=10"
 #define DOTNET_PROVIDERS "Microsoft-Windows-DotNETRuntime:0x100003801d:4"
 #define NO_PROVIDERS "none"
 
