@@ -12,13 +12,15 @@
 static void *allocate(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
 	struct lua_heap *heap = data;
-	bool is_move = memory && new_bytes;
 	void *result;
 
 	heap->calls_inside++;
 	result = heap->next(heap->next_data, memory, old_bytes, new_bytes);
 	heap->calls_inside--;
-	heap->moves += is_move;
+	heap->moves += memory != NULL;
+	/* If Lua has the block's address elsewhere, it corrects that before the next call. */
+	heap->moved_from = memory;
+	heap->moved_bytes = memory && result && result != memory ? old_bytes : 0;
 	if (!result && new_bytes)
 		return NULL;
 	heap->bytes += new_bytes - (memory ? old_bytes : 0);

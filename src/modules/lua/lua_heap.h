@@ -13,7 +13,9 @@ struct lua_heap {
 	void *next_data;
 	size_t bytes;			/* in use */
 	unsigned int calls_inside;	/* above 0 while the thread is in `next` */
-	uint64_t moves;			/* blocks that were resized so far */
+	uint64_t moves;			/* blocks that were resized or freed so far */
+	const void *moved_from;		/* the place that the last call moved a block from */
+	size_t moved_bytes;		/* of that place; 0: the last call moved none */
 };
 
 /*

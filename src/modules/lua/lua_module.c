@@ -143,6 +143,9 @@ LUA_EXPORT int luaopen_ringpipe(lua_State *L)
 	if (rp_lua_heap_open(L) != 0)
 		return rp_lua_raise(L, -ENOMEM, "ringpipe");
 	ret = rp_lua_stack_open(L);
+	if (ret == -ENOTSUP)
+		return luaL_error(L, "ringpipe: the calls of this build of Lua have an unknown "
+				  "layout in memory");
 	if (ret != 0)
 		return rp_lua_raise(L, ret, "ringpipe");
 	rp_lua_open_coroutines(L);

@@ -5,9 +5,13 @@
  * calls the hook at the next call, return or instruction. There the sample gets its Lua frames and,
  * from the library, the native frames of the interrupted instruction.
  *
- * A C function that runs longer than a sampling interval calls no hook. If two signals in
- * succession find the same call, no hook was called although Lua calls hooks, and the state resized
- * no memory between them, then the stack was at rest all the time, and the second handler reads it.
+ * A C function that runs longer than a sampling interval calls no hook. The stack was at rest all
+ * the time between two signals in succession, and the second handler reads it, if
+ *  - Lua calls hooks, but has called none, and both signals find the same call,
+ *  - the state resized and freed no memory, so no stack moved,
+ *  - the function of the call is still in its place on the stack, where a call that returns puts
+ *    its first result, and
+ *  - no call that the walk reads refers to memory that its stack has left.
  */
 #include "modules/lua/lua_stack.h"
 
@@ -23,6 +27,7 @@
 #include "modules/lua/lua_functions.h"
 #include "modules/lua/lua_heap.h"
 #include "modules/lua/lua_interpreter.h"
+#include "modules/lua/lua_layout.h"
 
 /* Lua itself allows about 200 coroutines that resume each other. */
 #define RUNNING_MAX 256
@@ -46,7 +51,9 @@ struct lua_running {
 	/* The request of a handler, until the hook runs. */
 	lua_State *hooked;			/* NULL: none */
 	struct lua_saved_hook saved;
-	const void *call;			/* the interrupted call */
+	const struct lua_call *call;		/* the interrupted call */
+	uintptr_t function;			/* of the call, at that time */
+	struct lua_slot slot;			/* at `function` */
 	uint64_t moves;				/* of struct lua_heap, at that time */
 	bool is_waiting;			/* the library waits for the hook's sample */
 	bool is_writing;			/* in rp_lua_write_at_rest() */
@@ -66,12 +73,6 @@ static struct lua_running *get_running(void)
 	struct lua_running *state = running;
 
 	return state && state->owner == &running && state->depth > 0 ? state : NULL;
-}
-
-/* The call of a level, which no other level has. Lua keeps it out of lua.h's own types. */
-static const void *call_of(const lua_Debug *ar)
-{
-	return ar->i_ci;
 }
 
 /* Frames that grow. */
@@ -120,12 +121,12 @@ static void add_thread(lua_State *L, int level, struct lua_frames *stack)
 }
 
 /* Return: the level of a call in a Lua thread; 0 if the call has ended. */
-static int level_of(lua_State *L, const void *call)
+static int level_of(lua_State *L, const struct lua_call *call)
 {
 	lua_Debug ar;
 
 	for (int level = 0; level < (int)RP_STACK_MAX && lua_getstack(L, level, &ar); level++) {
-		if (call_of(&ar) == call)
+		if (rp_lua_call_of(&ar) == call)
 			return level;
 	}
 	return 0;
@@ -187,24 +188,20 @@ static bool is_running(const struct lua_running *state, const lua_State *L)
 	return false;
 }
 
-/*
- * Return: whether Lua calls hooks now. It calls none in a finalizer or another hook, where it may
- * run any number of functions between two signals. All versions 5.4 have this byte of lua_State
- * after the header of an object and `status`; lua.h has no function for it.
- */
-static bool allows_hooks(const lua_State *L)
+/* Return: whether a call that add_threads() reads may be moving. */
+static bool has_moving(const struct lua_running *state, const struct lua_heap *heap)
 {
-	return ((const volatile uint8_t *)L)[sizeof(void *) + 3] == 1;
-}
+	for (unsigned int i = state->depth; i > 0; i--) {
+		lua_Debug ar;
 
-/*
- * Return: whether a call refers to its function by an offset, as since Lua 5.4.5 while the stack
- * is about to move. The function is the first member, and an offset is below LUAI_MAXSTACK values
- * of 16 bytes.
- */
-static bool is_moving(const void *call)
-{
-	return *(const volatile uintptr_t *)call < 1u << 25;
+		/* The name of a function is that of the call in its caller. */
+		for (int level = 0; level <= (int)RP_STACK_MAX &&
+				    lua_getstack(state->threads[i - 1], level, &ar); level++) {
+			if (rp_lua_is_moving(heap, rp_lua_call_of(&ar)))
+				return true;
+		}
+	}
+	return false;
 }
 
 /* A call of a function of Lua's that is about to begin has no position in the code yet. */
@@ -214,11 +211,27 @@ static bool is_in_c(lua_State *L, lua_Debug *ar)
 	return *ar->what == 'C';
 }
 
+/* Note the call that a handler interrupted. Return: whether its function was there before. */
+static bool note_call(struct lua_running *state, const struct lua_call *call)
+{
+	const uintptr_t function = rp_lua_function_of(call);
+	bool is_same = call == state->call && function == state->function;
+	struct lua_slot slot = { 0, 0 };
+
+	rp_lua_slot_read(function, &slot);
+	is_same &= slot.type != LUA_SLOT_UNREADABLE && slot.type == state->slot.type &&
+		   slot.value == state->slot.value;
+	state->call = call;
+	state->function = function;
+	state->slot = slot;
+	return is_same;
+}
+
 static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsigned int max)
 {
 	lua_State *L = state->threads[state->depth - 1];
 	const struct lua_heap *heap = rp_lua_heap_of(L);
-	bool is_at_rest = false;
+	bool is_at_rest;
 	lua_Debug ar;
 
 	/*
@@ -228,17 +241,15 @@ static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsi
 	if (state->hooked && (!is_running(state, state->hooked) ||
 			      lua_gethook(state->hooked) != on_safe_point))
 		state->hooked = NULL;
-	if (!heap || !allows_hooks(L) || !lua_getstack(L, 0, &ar) ||
+	if (!heap || !rp_lua_allows_hooks(L) || !lua_getstack(L, 0, &ar) ||
 	    (state->hooked && state->hooked != L))
 		return 0;
+	is_at_rest = note_call(state, rp_lua_call_of(&ar)) && state->hooked &&
+		     heap->calls_inside == 0 && heap->moves == state->moves &&
+		     !has_moving(state, heap) && is_in_c(L, &ar);
 	if (!state->hooked)
 		set_hook(state, L);
-	else
-		is_at_rest = heap->calls_inside == 0 && heap->moves == state->moves &&
-			     call_of(&ar) == state->call && !is_moving(call_of(&ar)) &&
-			     is_in_c(L, &ar);
 	state->moves = heap->moves;
-	state->call = call_of(&ar);
 	state->is_waiting = !is_at_rest;
 	return is_at_rest ? add_threads(state, 0, ret_frames, max) : -EAGAIN;
 }
@@ -467,7 +478,9 @@ int rp_lua_stack_open(lua_State *L)
 	int top = lua_gettop(L), ret;
 	struct rp_host_range found;
 
-	ret = register_host(rp_lua_interpreter_find(L, &found) == 0 ? &found : NULL);
+	ret = rp_lua_layout_check(L);
+	if (ret == 0)
+		ret = register_host(rp_lua_interpreter_find(L, &found) == 0 ? &found : NULL);
 	if (ret == 0)
 		ret = open_running(L);
 	lua_settop(L, top);

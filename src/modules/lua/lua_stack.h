@@ -7,7 +7,8 @@
 
 /*
  * Begin to supply the frames of the calling thread's Lua state to the library.
- * Return: 0; -errno. If the process has another host, the function does nothing and returns 0.
+ * Return: 0; -ENOTSUP: the layout of this Lua is unknown; -errno. If the process has another host,
+ * the function does nothing and returns 0.
  */
 int rp_lua_stack_open(lua_State *L);
 
