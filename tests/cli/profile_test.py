@@ -39,20 +39,24 @@ class Machine:
         self.trace.define(THREAD_SAMPLE, "Microsoft-DotNETCore-SampleProfiler", "", 0)
         self.threads, self.stacks, self.rows = {}, {}, []
         self.new_threads, self.new_stacks = [], []
+        self.spans = {}
         self.number = 0
 
-    def event(self, metadata_id, process, thread, payload, stack=()):
+    def event(self, metadata_id, process, thread, payload, stack=(), span=None):
+        """`span`: the bytes of a trace id, and a span id."""
         if (process, thread) not in self.threads:
             self.threads[process, thread] = len(self.threads) + 1
             self.new_threads.append((process, thread))
         if stack and tuple(stack) not in self.stacks:
             self.stacks[tuple(stack)] = len(self.stacks) + 1
             self.new_stacks.append(stack)
+        if span:
+            self.spans.setdefault(span, len(self.spans) + 1)
         self.number += 1
         self.rows.append({"id": metadata_id, "thread": self.threads[process, thread],
                           "number": self.number, "capture": 1, "ns": self.number * 1000,
                           "stack": self.stacks[tuple(stack)] if stack else 0,
-                          "payload": payload})
+                          "labels": self.spans[span] if span else 0, "payload": payload})
         return self
 
     def name(self, process, name):
@@ -70,8 +74,8 @@ class Machine:
         return self.event(SYSTEM + FUNCTION, process, process,
                           nettrace.function(self.number, mapping, start, last, name))
 
-    def sample(self, process, thread, stack):
-        return self.event(SAMPLE, process, thread, nettrace.uleb(1000000), stack)
+    def sample(self, process, thread, stack, span=None):
+        return self.event(SAMPLE, process, thread, nettrace.uleb(1000000), stack, span)
 
     def thread_sample(self, process, thread, stack, is_running=True):
         return self.event(THREAD_SAMPLE, process, thread,
@@ -92,6 +96,9 @@ class Machine:
                                   "thread": each[1]} for each in self.new_threads[at:at + 1000]))
         if self.new_stacks:
             self.trace.stacks(1, self.new_stacks)
+        if self.spans:
+            self.trace.labels(1, [[(3, trace), (4, struct.pack("<Q", span))]
+                                  for trace, span in self.spans])
         for at in range(0, len(self.rows), 1000):
             self.trace.events(*self.rows[at:at + 1000])
         return self.trace.end()

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import unittest
 
@@ -191,6 +192,35 @@ class StackFormats(ToolTest):
                          ("samples", "count"))
         self.assertEqual(profile["duration_nano"], [1000 * (len(samples) - 1)])
         self.assertEqual(len(set(map(str, tables["attribute_table"]))), 4)
+
+    def test_samples_of_otlp_have_links_to_their_spans(self):
+        chance, machine, expected = random.Random(6), program(), collections.Counter()
+        # Two spans of one trace, the same span id in another trace, and ids without one half.
+        spans = [(b"t" * 16, 0x4142434445464748), (b"t" * 16, 0x4a42434445464748),
+                 (b"u" * 16, 0x4142434445464748), (b"v" * 16, 0), (bytes(16), 0x41), None]
+        for _ in range(400):
+            names, thread = chance.choice(("", "a", "ab", "abc")), chance.randint(7, 9)
+            span = chance.choice(spans)
+            machine.sample(7, thread, stack_of(names), span)
+            linked = span if span and span[1] and any(span[0]) else (bytes(16), 0)
+            expected[thread, names[::-1], linked[0].decode(),
+                     struct.pack(">Q", linked[1]).decode()] += 1
+        data = self.profiles_data(machine.end())
+        tables, = data["dictionary"]
+        texts = tables["string_table"]
+        names = [texts[row.get("name_strindex", [0])[0]] for row in tables["function_table"]]
+        threads = [row["value"][0]["int_value"][0] for row in tables["attribute_table"][1:]]
+        profile, = data["resource_profiles"][0]["scope_profiles"][0]["profiles"]
+        found = collections.Counter()
+        for sample in profile["samples"]:
+            stack = tables["stack_table"][sample.get("stack_index", [0])[0]] or {}
+            link = tables["link_table"][sample.get("link_index", [0])[0]]
+            functions = "".join(names[each] for each in stack.get("location_indices", []))
+            found[threads[sample["attribute_indices"][0] - 1], functions[::-1],
+                  link["trace_id"][0], link["span_id"][0]] += sample["values"][0]
+        self.assertEqual(found, expected)
+        # Each link is in the table once.
+        self.assertEqual(len(tables["link_table"]), 4)
 
     def test_a_resource_of_otlp_keeps_the_types_of_what_the_process_published(self):
         machine = program()

@@ -7,12 +7,14 @@
  * Source: opentelemetry/proto/profiles/v1development/profiles.proto, version 1.11.0, of
  * github.com/open-telemetry/opentelemetry-proto.
  */
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "tools/formats/proto_out.h"
 #include "tools/formats/stack_samples.h"
 
@@ -25,7 +27,7 @@ enum { SCOPE_PROFILES_SCOPE = 1, SCOPE_PROFILES_PROFILES = 2 };
 enum { SCOPE_NAME = 1 };
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLES = 2, PROFILE_TIME = 3, PROFILE_DURATION = 4 };
 enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT = 2 };
-enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES = 2, SAMPLE_VALUES = 4 };
+enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES = 2, SAMPLE_LINK = 3, SAMPLE_VALUES = 4 };
 enum { DICTIONARY_MAPPINGS = 1, DICTIONARY_LOCATIONS = 2, DICTIONARY_FUNCTIONS = 3,
        DICTIONARY_LINKS = 4, DICTIONARY_STRINGS = 5, DICTIONARY_ATTRIBUTES = 6,
        DICTIONARY_STACKS = 7 };
@@ -40,8 +42,19 @@ enum { ANY_VALUE_STRING = 1, ANY_VALUE_BOOL = 2, ANY_VALUE_INT = 3, ANY_VALUE_DO
 /* The first strings; then each function has two: its name and its file. */
 enum { STRING_EMPTY, STRING_SAMPLES, STRING_COUNT, STRING_THREAD, STRING_FIRST };
 
+/* A sample that was taken in a span. */
+struct otlp_linked_sample {
+	uint8_t trace[16], span[8];
+	uint32_t group, node;		/* as in struct rp_stack_sample */
+	uint32_t link;			/* its index in the dictionary */
+};
+
 struct otlp_profiles {
 	struct rp_stack_samples *samples;
+	/* In the order of their groups and nodes, after number_links(). */
+	struct otlp_linked_sample *linked;
+	size_t linked_count, linked_capacity;
+	struct rp_format_out links;	/* of the dictionary */
 	struct rp_format_out message;	/* that is being written */
 	struct rp_format_out stacks;	/* of the dictionary */
 	uint64_t stack_count;
@@ -107,20 +120,103 @@ static uint64_t add_stack(struct otlp_profiles *profiles, uint32_t node)
 	return ++profiles->stack_count;
 }
 
-static void put_sample(struct rp_stack_samples *samples, const struct rp_call_group *group,
-		       uint32_t node, uint64_t count, void *data)
+/* @link: 0: none. */
+static void put_sample(struct otlp_profiles *profiles, size_t group, uint64_t stack, uint32_t link,
+		       uint64_t count)
 {
-	struct otlp_profiles *profiles = data;
-	const size_t index = (size_t)(group - samples->profile.tree.groups);
-	struct rp_format_out *out = &profiles->of_groups[index];
+	struct rp_format_out *out = &profiles->of_groups[group];
 	const size_t sample = rp_proto_begin(out, PROFILE_SAMPLES);
 
-	if (node != RP_CALL_NONE)
-		rp_proto_varint(out, SAMPLE_STACK, add_stack(profiles, node));
+	if (stack)
+		rp_proto_varint(out, SAMPLE_STACK, stack);
 	/* The attribute of a group is its thread; attribute 0 is empty. */
-	put_packed(out, SAMPLE_ATTRIBUTES, index + 1);
+	put_packed(out, SAMPLE_ATTRIBUTES, group + 1);
+	if (link)
+		rp_proto_varint(out, SAMPLE_LINK, link);
 	put_packed(out, SAMPLE_VALUES, count);
 	rp_proto_end(out, sample);
+}
+
+static bool is_before(const struct otlp_linked_sample *linked, uint32_t group, uint32_t node)
+{
+	return linked->group != group ? linked->group < group : linked->node < node;
+}
+
+/* Write the samples of a stack: those in each span, and the others. */
+static void put_samples(struct rp_stack_samples *samples, const struct rp_call_group *group,
+			uint32_t node, uint64_t count, void *data)
+{
+	struct otlp_profiles *profiles = data;
+	const struct otlp_linked_sample *linked = profiles->linked;
+	const uint32_t index = (uint32_t)(group - samples->profile.tree.groups);
+	const uint64_t stack = node == RP_CALL_NONE ? 0 : add_stack(profiles, node);
+	size_t at = RP_PARTITION_POINT(i, profiles->linked_count,
+				       is_before(&linked[i], index, node));
+
+	while (at < profiles->linked_count && linked[at].group == index &&
+	       linked[at].node == node) {
+		const size_t first = at;
+
+		while (at < profiles->linked_count && linked[at].group == index &&
+		       linked[at].node == node && linked[at].link == linked[first].link)
+			at++;
+		put_sample(profiles, index, stack, linked[first].link, at - first);
+		count -= at - first;
+	}
+	if (count)
+		put_sample(profiles, index, stack, 0, count);
+}
+
+static int by_span(const void *left, const void *right)
+{
+	const struct otlp_linked_sample *a = left, *b = right;
+	const int trace = memcmp(a->trace, b->trace, sizeof(a->trace));
+
+	return trace ? trace : memcmp(a->span, b->span, sizeof(a->span));
+}
+
+static int by_stack(const void *left, const void *right)
+{
+	const struct otlp_linked_sample *a = left, *b = right;
+
+	if (a->group != b->group || a->node != b->node)
+		return is_before(a, b->group, b->node) ? -1 : 1;
+	return (a->link > b->link) - (a->link < b->link);
+}
+
+/* Decoders may require ids of the usual lengths, also of a link that is not set. */
+static void put_link(struct rp_format_out *message, const struct otlp_linked_sample *linked)
+{
+	const size_t link = rp_proto_begin(message, DICTIONARY_LINKS);
+	size_t id = rp_proto_begin(message, LINK_TRACE_ID);
+
+	rp_out_bytes(message, linked->trace, sizeof(linked->trace));
+	rp_proto_end(message, id);
+	id = rp_proto_begin(message, LINK_SPAN_ID);
+	rp_out_bytes(message, linked->span, sizeof(linked->span));
+	rp_proto_end(message, id);
+	rp_proto_end(message, link);
+}
+
+/* Write the dictionary's links, and give each sample the index of its link. */
+static void number_links(struct otlp_profiles *profiles)
+{
+	static const struct otlp_linked_sample none;
+	struct otlp_linked_sample *linked = profiles->linked;
+	uint32_t link = 0;
+
+	put_link(&profiles->links, &none);
+	if (profiles->linked_count == 0)
+		return;
+	qsort(linked, profiles->linked_count, sizeof(*linked), by_span);
+	for (size_t i = 0; i < profiles->linked_count; i++) {
+		if (i == 0 || by_span(&linked[i - 1], &linked[i]) != 0) {
+			put_link(&profiles->links, &linked[i]);
+			link++;
+		}
+		linked[i].link = link;
+	}
+	qsort(linked, profiles->linked_count, sizeof(*linked), by_stack);
 }
 
 /* Write a profile with the samples of `count` groups. */
@@ -245,31 +341,16 @@ static void put_strings(struct otlp_profiles *profiles)
 	}
 }
 
-/* Decoders may require ids of the usual lengths, also of a link that is not set. */
-static void put_zero_link(struct rp_format_out *message)
-{
-	static const uint8_t zeros[16];
-	size_t id = rp_proto_begin(message, LINK_TRACE_ID);
-
-	rp_out_bytes(message, zeros, sizeof(zeros));
-	rp_proto_end(message, id);
-	id = rp_proto_begin(message, LINK_SPAN_ID);
-	rp_out_bytes(message, zeros, sizeof(zeros) / 2);
-	rp_proto_end(message, id);
-}
-
 static void put_dictionary(struct otlp_profiles *profiles)
 {
 	const struct rp_call_tree *tree = &profiles->samples->profile.tree;
 	struct rp_format_out *message = &profiles->message;
 	const size_t all = rp_proto_begin(message, DATA_DICTIONARY);
 
+	rp_out_append(message, &profiles->links);
 	for (uint32_t table = DICTIONARY_MAPPINGS; table <= DICTIONARY_STACKS; table++) {
-		const size_t empty = rp_proto_begin(message, table);
-
-		if (table == DICTIONARY_LINKS)
-			put_zero_link(message);
-		rp_proto_end(message, empty);
+		if (table != DICTIONARY_LINKS)
+			rp_proto_end(message, rp_proto_begin(message, table));
 	}
 	for (uint64_t i = 0; i < tree->function_count; i++)
 		put_function(message, i);
@@ -300,26 +381,84 @@ static int put_profiles(struct otlp_profiles *profiles)
 	for (size_t i = 0; i < tree->group_count; i++)
 		profiles->groups[i] = &tree->groups[i];
 	qsort(profiles->groups, tree->group_count, sizeof(profiles->groups[0]), by_process);
-	rp_stack_samples_each(profiles->samples, put_sample, profiles);
+	number_links(profiles);
+	rp_stack_samples_each(profiles->samples, put_samples, profiles);
 	for (size_t i = 0; i < tree->group_count;)
 		i += put_process(profiles, &profiles->groups[i], tree->group_count - i);
 	put_dictionary(profiles);
-	return profiles->stacks.error;
+	return profiles->links.error ? profiles->links.error : profiles->stacks.error;
+}
+
+static void close_otlp_profiles(void *state)
+{
+	struct otlp_profiles *profiles = state;
+
+	rp_stack_samples_close(profiles->samples);
+	rp_out_fini(&profiles->message);
+	rp_out_fini(&profiles->stacks);
+	rp_out_fini(&profiles->links);
+	free(profiles->groups);
+	free(profiles->of_groups);
+	free(profiles->linked);
+	free(profiles);
+}
+
+static int open_otlp_profiles(const struct rp_format_source *source, struct rp_format_out *out,
+			      void **ret_state)
+{
+	struct otlp_profiles *profiles = calloc(1, sizeof(*profiles));
+	void *samples;
+	int ret = profiles ? rp_stack_samples_open(source, out, &samples) : -ENOMEM;
+
+	if (ret != 0) {
+		free(profiles);
+		return ret;
+	}
+	profiles->samples = samples;
+	*ret_state = profiles;
+	return 0;
+}
+
+/* Return: whether a span of a trace was current in the thread. */
+static bool has_span(const struct rp_reader_event *event)
+{
+	static const uint8_t zeros[sizeof(event->trace_id)];
+
+	return event->span_id && memcmp(event->trace_id, zeros, sizeof(zeros)) != 0;
+}
+
+static int add_otlp_profiles(void *state, const struct rp_reader_event *event)
+{
+	struct otlp_profiles *profiles = state;
+	const struct rp_stack_samples *samples = profiles->samples;
+	const size_t before = samples->count;
+	int ret = rp_stack_samples_event(profiles->samples, event);
+	struct otlp_linked_sample *linked;
+	uint64_t span;
+
+	if (ret != 0 || samples->count == before || !has_span(event))
+		return ret;
+	linked = rp_array_reserve(profiles->linked, profiles->linked_count,
+				  &profiles->linked_capacity, 1, sizeof(*linked));
+	if (!linked)
+		return -ENOMEM;
+	profiles->linked = linked;
+	linked += profiles->linked_count++;
+	memset(linked, 0, sizeof(*linked));
+	memcpy(linked->trace, event->trace_id, sizeof(linked->trace));
+	span = htobe64(event->span_id);
+	memcpy(linked->span, &span, sizeof(linked->span));
+	linked->group = samples->rows[before].group;
+	linked->node = samples->rows[before].node;
+	return 0;
 }
 
 static int end_otlp_profiles(void *state)
 {
-	struct otlp_profiles profiles = { .samples = state };
-	const int ret = put_profiles(&profiles);
-
-	rp_out_fini(&profiles.message);
-	rp_out_fini(&profiles.stacks);
-	free(profiles.groups);
-	free(profiles.of_groups);
-	return ret;
+	return put_profiles(state);
 }
 
 const struct rp_format_writer rp_format_otlp_profiles = {
-	.name = "otlp-profiles", .open = rp_stack_samples_open, .event = rp_stack_samples_event,
-	.end = end_otlp_profiles, .close = rp_stack_samples_close,
+	.name = "otlp-profiles", .open = open_otlp_profiles, .event = add_otlp_profiles,
+	.end = end_otlp_profiles, .close = close_otlp_profiles,
 };
