@@ -16,7 +16,7 @@ void rp_lua_slot_read(uintptr_t function, struct lua_slot *ret_slot)
 	errno = saved;
 }
 
-/* What the test of the layout has seen; of the thread that runs the test. */
+/* The observations of the test of the layout, in the thread that runs it. */
 static __thread struct {
 	bool has_hook, hook_allows, has_function;
 } seen __attribute__((tls_model("initial-exec")));

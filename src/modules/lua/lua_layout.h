@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lua.h hides and a walk in a signal handler needs: whether Lua calls hooks, and where a call
- * has its function. All releases from Lua 5.4.0 to 5.4.8 have them in the same places, which
- * rp_lua_layout_check() tests in the running Lua.
+ * Two facts that lua.h hides, and that a walk in a signal handler needs: whether Lua calls hooks,
+ * and where a call has its function. All releases from Lua 5.4.0 to 5.4.8 have them in the same
+ * places, which rp_lua_layout_check() tests in the running Lua.
  */
 #ifndef RP_LUA_LAYOUT_H
 #define RP_LUA_LAYOUT_H
