@@ -7,6 +7,7 @@
  *	rate N M	N of `numbers`, M a second
  *	large		the largest payload, and the largest with a field after it
  *	trip		an event with activity ids
+ *	json N		N JSON texts of the level Warning
  *	broken		text that is neither UTF-8 nor UTF-16
  *	await		waits until a session wants `texts`
  */
@@ -28,6 +29,7 @@ RP_EVENT(host, texts, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRING(name), RP_STRING
 	 RP_STRUCT_ARRAY(point, path), RP_I64(mark));
 RP_EVENT(host, large, 3, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(blob), RP_U32(behind));
 RP_EVENT(host, trip, 4, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(mark));
+RP_JSON_EVENTS(host);
 
 static void write_numbers(uint64_t i)
 {
@@ -47,6 +49,17 @@ static void write_texts(uint64_t i)
 		memset(name, 'x', 79), name[79] = '\0';
 	host_texts(name, wide, "\x01\x02\xff", i % 4, list, i % 3 + 1, &at, path, i % 2 + 1,
 		   (int64_t)i - 50);
+}
+
+static void write_json(uint64_t count)
+{
+	char text[64];
+
+	for (uint64_t i = 0; i < count; i++) {
+		snprintf(text, sizeof(text), "{\"order\":%llu,\"name\":\"\u20ac\"}",
+			 (unsigned long long)i);
+		RP_JSON(host, RP_LEVEL_WARNING, i % 2 ? "odd" : "even", text);
+	}
 }
 
 /* Writes one part per millisecond; a late part does not delay the later ones. */
@@ -114,6 +127,8 @@ int main(void)
 			}
 		} else if (sscanf(line, "rate %llu %llu", &count, &rate) == 2) {
 			write_at_rate(count, rate);
+		} else if (sscanf(line, "json %llu", &count) == 1) {
+			write_json(count);
 		} else if (strcmp(line, "large\n") == 0) {
 			write_large();
 		} else if (strcmp(line, "trip\n") == 0) {
