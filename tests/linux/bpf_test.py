@@ -118,13 +118,6 @@ class Counting(BpfTest):
         self.assertEqual({row["value"]: row["events"] for row in result["values"]}, wanted)
         self.assertEqual(result["stats"]["matched"], 103)
 
-    def test_json_texts_are_counted_by_their_source(self):
-        result = self.watch(["json 101"], "count", "--event", f"{PROVIDER}:json_warning",
-                            "--field", "source")
-        self.assertEqual({row["value"]: row["events"] for row in result["values"]},
-                         {"even": 51, "odd": 50})
-        self.check_counts(result["stats"], 101)
-
     def test_counts_by_a_number_behind_texts_arrays_and_structs(self):
         for field, value_of in (("mark", lambda i: i - 50), ("at.y", lambda i: -i)):
             result = self.watch(["write 100"], "count", "--event", f"{PROVIDER}:texts",
@@ -280,8 +273,11 @@ class Printing(BpfTest):
         self.assertEqual({(event["event"], event["id"]) for event in events},
                          {("numbers", 1), ("texts", 2)})
 
-    def test_json_texts_are_printed_with_their_source(self):
-        events = self.lines(["json 20"], "--event", f"{PROVIDER}:json_warning")
+    def test_json_texts_are_printed_and_counted_with_their_source(self):
+        event = ("--event", f"{PROVIDER}:json_warning")
+        result = self.watch(["json 101"], "count", *event, "--field", "source")
+        self.assertEqual([row["events"] for row in result["values"]], [51, 50])
+        events = self.lines(["json 20"], *event)
         self.assertEqual([event["fields"]["source"] for event in events], ["even", "odd"] * 10)
         self.assertEqual([json.loads(event["fields"]["json"]) for event in events],
                          [{"order": i, "name": "€"} for i in range(20)])
