@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The module where nginx has no libringpipe, few rights, another root, threads or a full disk."""
-import ctypes
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -11,11 +9,10 @@ import sys
 import unittest
 
 import nginx_server
-from nginx_server import HERE, PATIENCE, drive, servers
+from nginx_server import HERE, PATIENCE, drive, restrictions, servers
 
 RINGPIPE = servers.RINGPIPE
 UNIT = os.path.join(HERE, "nginx.service")
-PR_SET_NO_NEW_PRIVS, PR_SET_MDWE = 38, 65
 CONFIGURATION = """
 load_module {module};
 {extra}
@@ -36,18 +33,6 @@ http {{
 	}}
 }}
 """
-
-
-def deny_write_execute():
-    """Apply what MemoryDenyWriteExecute and NoNewPrivileges of systemd mean."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_MDWE, 1, 0, 0, 0) or libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl")
-
-
-def can_deny_write_execute():
-    return subprocess.run(["true"], check=False, preexec_fn=lambda: ctypes.CDLL(None).prctl(
-        PR_SET_MDWE, 1, 0, 0, 0) == 0 or os._exit(1)).returncode == 0
 
 
 class HostingTest(nginx_server.NginxCase):
@@ -151,37 +136,24 @@ class HostingTest(nginx_server.NginxCase):
         self.check_events(nginx)
 
     @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
-    @unittest.skipUnless(can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
+    @unittest.skipUnless(restrictions.can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
     def test_nginx_with_the_rights_of_the_unit_is_traced(self):
-        script = "mount --bind $0 $0 && mount --bind $1 $1 && mount --bind / / && " \
-            "mount -o remount,ro,bind / && mount -o remount,rw,bind $0 && shift && exec \"$@\""
         # As /tmp: a worker may change its user before it creates its socket.
         sockets = self.folder + "/sockets"
         os.mkdir(sockets)
         os.chmod(sockets, 0o1777)
-        nginx = self.serve(wrapper=["unshare", "--mount", "sh", "-c", script, self.folder,
-                                    self.build], preexec_fn=deny_write_execute,
+        nginx = self.serve(wrapper=restrictions.read_only_root(self.folder, self.build),
+                           preexec_fn=restrictions.deny_write_execute,
                            env={**os.environ, "TMPDIR": sockets})
         self.check_events(nginx)
 
-    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
+    @unittest.skipUnless(restrictions.can_check_units(), "no systemd-analyze")
     def test_systemd_accepts_the_unit(self):
-        done = subprocess.run(["systemd-analyze", "verify", "--man=no", UNIT], check=False,
-                              stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
-        self.assertNotIn("nginx.service", done.stderr)
+        self.assertEqual(restrictions.errors_of_unit(UNIT), [])
 
-    @unittest.skipUnless(shutil.which("systemd-analyze") and shutil.which("strace"),
+    @unittest.skipUnless(restrictions.can_check_units() and shutil.which("strace"),
                          "no systemd-analyze, or no strace")
     def test_the_unit_permits_every_system_call(self):
-        listed = subprocess.run(["systemd-analyze", "syscall-filter"], check=True, text=True,
-                                stdout=subprocess.PIPE, timeout=PATIENCE).stdout
-        groups = {text.split()[0]: text.split()[1:] for text in re.split(r"\n(?=@)", listed)
-                  if text.startswith("@")}
-
-        def calls(group):
-            for word in (word for word in groups[group] if not word.startswith("#")):
-                yield from calls(word) if word.startswith("@") else [word]
-
         log = self.folder + "/calls"
         nginx = self.configure(master="off")
         nginx.start(False, ["strace", "-f", "-qq", "-o", log])
@@ -192,10 +164,9 @@ class HostingTest(nginx_server.NginxCase):
         self.check_events(nginx)
         os.kill(pid, signal.SIGQUIT)
         nginx.process.wait(PATIENCE)
-        with open(log, encoding="utf-8", errors="replace") as file:
-            used = set(re.findall(r"^\d+ +(\w+)\(", file.read(), re.M))
+        used = restrictions.calls_in(log)
         self.assertIn("membarrier", used)
-        self.assertEqual(used - set(calls("@system-service")) - set(calls("@default")), set())
+        self.assertEqual(used - restrictions.calls_of("@system-service", "@default"), set())
 
     def test_a_full_disk_ends_the_trace_and_not_the_requests(self):
         nginx = self.serve()

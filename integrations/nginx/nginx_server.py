@@ -16,7 +16,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The benchmark has another module that is called servers.
 sys.path.insert(0, os.path.join(HERE, "..", ".."))
-from integrations import servers  # noqa: E402 pylint: disable=wrong-import-position
+from integrations import restrictions, servers  # noqa: E402 pylint: disable=wrong-import-position
 
 drive, PATIENCE = servers.drive, servers.PATIENCE
 # nginx must not write into the folders of the package.
