@@ -14,6 +14,7 @@
 #include <haproxy/applet.h>
 #include <haproxy/connection.h>
 #include <haproxy/filters.h>
+#include <haproxy/frontend.h>
 #include <haproxy/http.h>
 #include <haproxy/http_htx.h>
 #include <haproxy/htx.h>
@@ -48,18 +49,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Leave streams without the filter while nothing records them. */
 static int on_attach(struct stream *s, struct filter *filter)
 {
-	bool is_wanted = IS_HTX_STRM(s) ?
-			 haproxy_request_start_enabled() || haproxy_request_stop_enabled() :
-			 haproxy_session_start_enabled() || haproxy_session_stop_enabled();
-
-	if (!is_wanted)
-		return 0;
-	if (haproxy_options.sample > 1 &&
-	    __atomic_fetch_add(&stream_count, 1, __ATOMIC_RELAXED) % haproxy_options.sample != 0)
-		return 0;
+	(void)s;
 	filter->ctx = calloc(1, sizeof(struct haproxy_span));
 	return filter->ctx != NULL;
 }
@@ -268,22 +260,64 @@ static struct flt_ops operations = {
 	.detach = on_detach,
 };
 
+static struct flt_conf filter_conf = {
+	.id = filter_id, .ops = &operations, .flags = FLT_CFG_FL_HTX,
+};
+
+/* A backend that no configuration names. Its filter is added to the streams that have a span. */
+static struct proxy traced;
+
+static bool is_wanted(const struct stream *s)
+{
+	return IS_HTX_STRM(s) ? haproxy_request_start_enabled() || haproxy_request_stop_enabled() :
+				haproxy_session_start_enabled() || haproxy_session_stop_enabled();
+}
+
+static bool is_sampled(void)
+{
+	return haproxy_options.sample == 1 ||
+	       __atomic_fetch_add(&stream_count, 1, __ATOMIC_RELAXED) % haproxy_options.sample == 0;
+}
+
+static void add_filter(struct stream *s)
+{
+	unsigned int flags = s->res.flags, analysers = s->res.analysers;
+	struct filter *filter;
+
+	if (flt_set_stream_backend(s, &traced) < 0)
+		return;
+	/* Other filters expect the response when the true backend is known. */
+	s->res.flags = flags;
+	s->res.analysers = analysers;
+	filter = LIST_PREV(&strm_flt(s)->filters, struct filter *, list);
+	if (!HAS_FILTERS(s) || filter->config != &filter_conf)
+		return;
+	/* HAProxy removes the filters of a backend before the stream ends. */
+	filter->flags &= ~FLT_FL_IS_BACKEND_FILTER;
+	on_start(s, filter);
+}
+
+/*
+ * HAProxy calls this function instead of its own one for each new stream. The filters of a frontend
+ * would cost every request an allocation and the analyzers of filters, also without a recording.
+ */
+static int on_accept(struct stream *s)
+{
+	if (is_wanted(s) && is_sampled())
+		add_filter(s);
+	return frontend_accept(s);
+}
+
+/* HAProxy calls this function when it has checked its configuration. */
 int haproxy_filter_add(void)
 {
-	struct flt_conf *conf;
-
-	for (struct proxy *proxy = proxies_list; proxy; proxy = proxy->next) {
-		if (!(proxy->cap & PR_CAP_FE) || (proxy->cap & PR_CAP_INT) ||
-		    (proxy->mode != PR_MODE_HTTP && proxy->mode != PR_MODE_TCP))
-			continue;
-		/* HAProxy frees it with free(3). */
-		conf = calloc(1, sizeof(*conf));
-		if (!conf)
-			return ERR_ALERT | ERR_FATAL;
-		conf->id = filter_id;
-		conf->ops = &operations;
-		conf->flags = FLT_CFG_FL_HTX;
-		LIST_APPEND(&proxy->filter_configs, &conf->list);
-	}
+	traced.id = (char *)filter_id;
+	LIST_INIT(&traced.filter_configs);
+	LIST_APPEND(&traced.filter_configs, &filter_conf.list);
+	for (struct proxy *proxy = proxies_list; proxy; proxy = proxy->next)
+		if ((proxy->cap & PR_CAP_FE) && !(proxy->cap & PR_CAP_INT) &&
+		    (proxy->mode == PR_MODE_HTTP || proxy->mode == PR_MODE_TCP) &&
+		    proxy->accept == frontend_accept)
+			proxy->accept = on_accept;
 	return ERR_NONE;
 }

@@ -2,28 +2,19 @@
 # SPDX-License-Identifier: MIT
 """The module in Debian's HAProxy: what HAProxy logs and counts equals what the trace holds."""
 import collections
-import contextlib
-import csv
-import io
 import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
-import sys
-import tempfile
 import unittest
 import unittest.mock
-import urllib.error
-import urllib.request
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-# pylint: disable=wrong-import-position
-from servers import BUILD, CALLER, PATIENCE, RINGPIPE, TRACE_ID, drive, free_port  # noqa: E402
-from servers import install, of_name, processes, read, recording, wait_for_session  # noqa: E402
+import haproxy_server
+from haproxy_server import PATIENCE, drive, servers
 
+RINGPIPE, CALLER, TRACE_ID = servers.RINGPIPE, servers.CALLER, servers.TRACE_ID
+of_name, read = servers.of_name, servers.read
+PORTS = ("web", "h2", "inner", "late", "closed", "relay")
 # The fields of the stop event, as HAProxy's own log format states them.
 LOGGED = {
     "frontend": "%f", "backend": "%b", "server": "%s", "status": "%ST", "bytes_received": "%U",
@@ -50,6 +41,8 @@ defaults
 	timeout queue 20s
 	retries 1
 	log global
+	# settle() waits until all connections are closed.
+	default-server pool-purge-delay 100ms
 frontend web
 	log-format "ringpipe {http}"
 	bind 127.0.0.1:{web}
@@ -65,6 +58,8 @@ backend app
 backend slow
 	server late 127.0.0.1:{late} maxconn 1
 backend closed
+	# HAProxy waits so long before it tries again.
+	timeout connect 100ms
 	server none 127.0.0.1:{closed}
 backend empty
 frontend inner
@@ -84,8 +79,6 @@ listen relay
 	server first 127.0.0.1:{late}
 """
 LATE = 'core.register_action("late", {"http-req"}, function() core.msleep(30) end)'
-SOURCE = os.environ.get("HAPROXY_SOURCE", os.path.join(BUILD, "haproxy-source"))
-MODULE = ENVIRONMENT = None
 
 
 def format_of(fields):
@@ -98,73 +91,14 @@ def row_of(text):
     return tuple(int(value) if re.fullmatch("-?[0-9]+", value) else value for value in values)
 
 
-class Haproxy:
-    """A running HAProxy with the module, and the lines of its log."""
+class Haproxy(haproxy_server.Haproxy):
+    """The server of the tests."""
 
-    def __init__(self, folder, options="", arguments=(), module=None):
-        self.folder, self.arguments = folder, arguments
-        names = ("web", "h2", "inner", "late", "closed", "relay")
-        self.ports = {name: free_port() for name in names}
-        self.path = os.path.join(folder, "haproxy.cfg")
-        with open(self.path, "w", encoding="ascii") as file:
-            file.write(CONFIGURATION.format(folder=folder, options=options,
-                                            module=module or MODULE, http=format_of(LOGGED),
-                                            tcp=format_of(SESSION_LOGGED), **self.ports))
+    def __init__(self, folder, module, arguments=(), options=""):
         with open(os.path.join(folder, "late.lua"), "w", encoding="ascii") as file:
             file.write(LATE)
-        self.process = None
-        self.log, self.errors = os.path.join(folder, "log"), os.path.join(folder, "errors")
-
-    def start(self):
-        with open(self.errors, "wb") as errors, open(self.log, "wb") as log:
-            self.process = subprocess.Popen(["haproxy", "-f", self.path, *self.arguments],
-                                            stdout=log, stderr=errors)
-        drive.wait_for(self.is_listening, "HAProxy", [self.process])
-
-    def is_listening(self):
-        with contextlib.suppress(OSError):
-            return "ringpipe" not in self.command("show version") and bool(self.pid())
-        return False
-
-    def command(self, text):
-        """Send a command to the statistics socket. Return the answer."""
-        with socket.socket(socket.AF_UNIX) as admin:
-            admin.settimeout(PATIENCE)
-            admin.connect(os.path.join(self.folder, "stats"))
-            admin.sendall(text.encode() + b"\n")
-            answer = b""
-            while piece := admin.recv(65536):
-                answer += piece
-        return answer.decode()
-
-    def pid(self):
-        """The process that serves, which is a child of the master if there is one."""
-        return int(re.search("^Pid: ([0-9]+)", self.command("show info"), re.M).group(1))
-
-    def statistics(self):
-        rows = csv.DictReader(io.StringIO(self.command("show stat").lstrip("# ")))
-        return {(row["pxname"], row["svname"]): row for row in rows}
-
-    def get(self, path, headers=None):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.ports['web']}{path}",
-                                         headers=headers or {})
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return str(error.code)
-
-    def send(self, data, port="web"):
-        """Send bytes and return what comes back until HAProxy closes."""
-        answer = b""
-        with socket.create_connection(("127.0.0.1", self.ports[port]), PATIENCE) as connection:
-            connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
-            with contextlib.suppress(ConnectionResetError):
-                while piece := connection.recv(65536):
-                    answer += piece
-        return answer.decode()
+        super().__init__(folder, CONFIGURATION, PORTS, arguments, module=module, options=options,
+                         http=format_of(LOGGED), tcp=format_of(SESSION_LOGGED))
 
     def logged(self, kind):
         """The rows of the log."""
@@ -172,42 +106,10 @@ class Haproxy:
             return [row_of(line.removeprefix(kind)) for line in log
                     if line.startswith(kind + " ")]
 
-    def settle(self):
-        """Wait until all streams have ended: HAProxy logs a request after the last answer."""
-        def is_idle():
-            rows = self.statistics()
-            return all(int(row["scur"] or 0) == 0 for (proxy, _), row in rows.items()
-                       if proxy in ("web", "inner", "late", "relay")) and \
-                not re.search("proto=(tcpv4|tcpv6)", self.command("show sess"))
-        drive.wait_for(is_idle, "the end of all streams", [self.process])
 
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(PATIENCE)
-
-
-class HaproxyTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        os.chmod(self.folder, 0o755)
-        self.trace = os.path.join(self.folder, "t.nettrace")
-
+class HaproxyTest(haproxy_server.HaproxyCase):
     def serve(self, *arguments, **options):
-        haproxy = Haproxy(self.folder, arguments=arguments, **options)
-        self.addCleanup(haproxy.stop)
-        haproxy.start()
-        drive.wait_for(lambda: haproxy.pid() in processes(), "the socket of ringpipe",
-                       [haproxy.process])
-        return haproxy
-
-    def record(self, haproxy, work, *options):
-        with recording(haproxy.pid(), "haproxy", self.trace, *options):
-            work()
-            haproxy.settle()
-        return read(self.trace)
+        return self.started(Haproxy(self.folder, self.module, arguments, **options))
 
     def assert_equals_log(self, haproxy, events, name, fields):
         spans = [tuple(stop[field] for field in fields) for stop in of_name(events, name)]
@@ -385,68 +287,20 @@ class HaproxyTest(unittest.TestCase):
     def test_wrong_options_are_refused(self):
         for name, value in (("SAMPLE", "0"), ("SAMPLE", "-1"), ("SAMPLE", "1x"),
                             ("SAMPLE", "99999999999999999999999"), ("TRACE_CONTEXT", "maybe")):
-            haproxy = Haproxy(self.folder, options=f"setenv RINGPIPE_HAPROXY_{name} {value}")
+            haproxy = Haproxy(self.folder, self.module,
+                              options=f"setenv RINGPIPE_HAPROXY_{name} {value}")
             done = subprocess.run(["haproxy", "-c", "-f", haproxy.path], check=False, text=True,
                                   stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                   timeout=PATIENCE)
             self.assertEqual(done.returncode, 1, value)
             self.assertIn(f"RINGPIPE_HAPROXY_{name} is n", done.stderr)
 
-    def assert_serves_without_module(self, module, reason, environment=None):
-        haproxy = Haproxy(self.folder, module=module)
-        self.addCleanup(haproxy.stop)
-        with unittest.mock.patch.dict(os.environ, environment or {}):
-            haproxy.start()
-        self.assertEqual(haproxy.get("/"), "")
-        if haproxy.pid() in processes():
-            # The library is loaded, but HAProxy has no filter.
-            events = self.record(haproxy, lambda: haproxy.get("/"))
-            self.assertEqual(of_name(events, "requestStart"), [])
-        with open(haproxy.errors, encoding="utf-8") as errors:
-            self.assertRegex(errors.read(), "ringpipe is not loaded: .*" + reason)
-        haproxy.stop()
-
-    def test_without_its_library_haproxy_serves_and_reports_the_reason(self):
-        self.assert_serves_without_module(MODULE, "libringpipe.so", {"LD_LIBRARY_PATH": ""})
-        lone = os.path.join(self.folder, "lone")
-        os.mkdir(lone)
-        shutil.copy(os.path.join(MODULE, "ringpipe.lua"), lone)
-        self.assert_serves_without_module(lone, "ringpipe_haproxy.so")
-
-    def test_a_module_for_another_haproxy_is_not_loaded(self):
-        source, module = (os.path.join(self.folder, name) for name in ("source", "module"))
-        shutil.copytree(os.path.join(SOURCE, "include"), os.path.join(source, "include"))
-        shutil.copy(os.path.join(SOURCE, "Makefile"), source)
-        with open(os.path.join(source, "VERSION"), "w", encoding="ascii") as file:
-            file.write("2.6.1\n")
-        subprocess.run([os.path.join(HERE, "build"), module, source], check=True, env=ENVIRONMENT,
-                       timeout=PATIENCE)
-        self.assert_serves_without_module(module, "built for HAProxy 2.6.1")
-        other = os.path.join(self.folder, "other")
-        shutil.copytree(MODULE, other)
-        with open(os.path.join(other, "ringpipe_haproxy.so"), "r+b") as file:
-            library = file.read()
-            self.assertIn(b"+LUA ", library)
-            file.seek(0)
-            file.write(library.replace(b"+LUA ", b"-LUA "))
-        self.assert_serves_without_module(other, "other features")
-
-    def reload(self, haproxy):
-        before = haproxy.pid()
-        haproxy.process.send_signal(signal.SIGUSR2)
-
-        def is_new():
-            with contextlib.suppress(OSError, AttributeError):
-                return haproxy.pid() != before and haproxy.pid() in processes()
-            return False
-        drive.wait_for(is_new, "a new worker", [haproxy.process])
-
     def test_the_worker_of_each_reload_can_be_traced(self):
         haproxy = self.serve("-W")
         for _ in range(3):
             events = self.record(haproxy, lambda: haproxy.get("/here"))
             self.assertEqual(len(of_name(events, "requestStop")), 1)
-            self.reload(haproxy)
+            haproxy.reload()
         self.assertEqual(haproxy.get("/here"), "here")
 
     @unittest.skipUnless(os.getuid() == 0, "recording all processes requires root")
@@ -458,50 +312,14 @@ class HaproxyTest(unittest.TestCase):
         with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
             for _ in range(2):
                 pids.append(haproxy.pid())
-                wait_for_session(pids[-1], "haproxy", recorder)
+                servers.wait_for_session(pids[-1], "haproxy", recorder)
                 haproxy.get("/here")
                 if len(pids) == 1:
-                    self.reload(haproxy)
+                    haproxy.reload()
             self.assertEqual(drive.interrupt(recorder), 0)
         starts = [event for event in read(self.trace) if event["event"] == "requestStart"]
         self.assertEqual([start["process_id"] for start in starts], pids)
 
-    @unittest.skipUnless(os.getuid() == 0, "chroot(2) requires root")
-    def test_a_worker_in_a_chroot_with_another_user_is_traced(self):
-        empty = os.path.join(self.folder, "empty")
-        os.mkdir(empty, 0o755)
-        haproxy = self.serve("-W", options=f"chroot {empty}\n\tuser nobody")
-        events = self.record(haproxy, lambda: [haproxy.get("/here") for _ in range(3)])
-        self.assertEqual(len(of_name(events, "requestStop")), 3)
-        self.assertEqual(os.readlink(f"/proc/{haproxy.pid()}/root"), empty)
-
-
-def build_module(folder):
-    """Build the module, with the source of HAProxy in the build directory."""
-    global MODULE, ENVIRONMENT
-    MODULE, ENVIRONMENT = folder + "/module", install(folder)
-    done = subprocess.run([os.path.join(HERE, "build"), MODULE, SOURCE], check=False,
-                          env=ENVIRONMENT, stderr=subprocess.PIPE, text=True,
-                          timeout=10 * PATIENCE)
-    if done.returncode == 77:
-        print("SKIP:", done.stderr.strip())
-        sys.exit(77)
-    assert done.returncode == 0, done.stderr
-
-
-def main():
-    for program in ("haproxy", "wrk", "cc", "make", "pkg-config", "dpkg-source"):
-        if not shutil.which(program):
-            print(f"SKIP: no {program}")
-            sys.exit(77)
-    if not os.path.exists("/usr/include/lua5.3"):
-        print("SKIP: no liblua5.3-dev")
-        sys.exit(77)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        build_module(folder)
-        unittest.main()
-
 
 if __name__ == "__main__":
-    main()
+    haproxy_server.main()

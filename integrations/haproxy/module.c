@@ -121,7 +121,7 @@ int luaopen_ringpipe_haproxy(lua_State *L)
 		lua_pushliteral(L, "no memory for counters");
 		return 2;
 	}
-	hap_register_pre_check(haproxy_filter_add);
+	hap_register_post_check(haproxy_filter_add);
 	hap_register_per_thread_init(on_thread_init);
 	hap_register_per_thread_deinit(on_thread_deinit);
 	pthread_atfork(NULL, NULL, on_fork_child);
