@@ -40,7 +40,7 @@ from measure import row
 from record_cost import (CALM_CPUS, CALM_S, HERE, PAIRS, PLAIN, TOOL, Way, Window, added, drive,
                          quartiles, server_ns, upper_bound)
 
-SERVERS = ('nginx', 'postgresql', 'redis')
+SERVERS = ('haproxy', 'nginx', 'postgresql', 'redis')
 SECONDS = 1.0
 BASE, AGAIN = 'without the module', 'without the module, again'
 # Where the same server twice differs by more, instructions decide on the module that is off.
