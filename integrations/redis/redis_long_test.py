@@ -8,12 +8,11 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import unittest
 
 import redis_case
 import redis_test
-from redis_case import PATIENCE, RINGPIPE, RedisCase, Server, drive
+from redis_case import PATIENCE, RINGPIPE, RedisCase, Server, drive, tracers
 
 REQUESTS = 20000
 
@@ -53,69 +52,20 @@ class RedisLongTest(RedisCase):
         recorded = self.counts(self.read(trace))
         self.assertEqual(recorded["get"], count)
 
-    def count_by_bpftrace(self, server, stack):
-        path = os.path.join(self.module, "ringpipe_tracing.so")
-        script = (f"usdt:{path}:redis:command_stop {{ @stops = count(); }} "
-                  "BEGIN { printf(\"ready\\n\"); }")
-        tracer = stack.enter_context(drive.running(
-            ["bpftrace", "-p", str(server.process.pid), "-e", script], text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
-        while "ready" not in tracer.stdout.readline():
-            self.assertIsNone(tracer.poll())
-
-        def count():
-            drive.interrupt(tracer)
-            return int(re.search(r"@stops: ([0-9]+)", tracer.stdout.read()).group(1))
-        return count
-
-    def start_lttng(self, stack):
-        """Start a session daemon of its own. Return the environment and the beginning of commands
-        that reach it: the daemons of root share one folder, hence a namespace of mounts."""
-        home = tempfile.mkdtemp(dir=self.folder)
-        environment = dict(os.environ, LTTNG_HOME=home, RINGPIPE_LTTNG="1",
-                           LD_LIBRARY_PATH=self.library)
-        script = "mkdir -p /run/lttng && mount -t tmpfs tmpfs /run/lttng && " \
-            "exec lttng-sessiond --no-kernel"
-        daemon = stack.enter_context(drive.running(
-            ["unshare", "--mount", "sh", "-c", script], env=environment,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        inside = ["nsenter", "--mount", "-t", str(daemon.pid)]
-
-        def is_mounted():
-            with open(f"/proc/{daemon.pid}/comm", encoding="ascii") as file:
-                return file.read() == "lttng-sessiond\n"
-
-        def run(*command):
-            return subprocess.run([*inside, "lttng", "--no-sessiond", *command], env=environment,
-                                  check=False, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                  timeout=PATIENCE).returncode == 0
-
-        def count():
-            self.assertTrue(run("stop") and run("destroy"))
-            done = subprocess.run(["babeltrace2", home + "/trace"], check=True, text=True,
-                                  stdout=subprocess.PIPE, timeout=PATIENCE)
-            return done.stdout.count(" redis:command_stop: ")
-
-        drive.wait_for(is_mounted, "the session daemon", [daemon])
-        drive.wait_for(lambda: run("list"), "the session daemon", [daemon])
-        for command in (("create", "redis", "--output", home + "/trace"),
-                        ("enable-channel", "-u", "--subbuf-size=4M", "--num-subbuf=4", "all"),
-                        ("enable-event", "-u", "-c", "all", "redis:command_stop"), ("start",)):
-            self.assertTrue(run(*command), command)
-        return environment, inside, count
-
     @unittest.skipUnless(os.getuid() == 0, "bpftrace and record require root")
     def test_all_tools_at_the_same_time_count_what_the_server_counts(self):
-        for program in ("bpftrace", "lttng", "babeltrace2"):
-            if not shutil.which(program):
-                self.skipTest(f"no {program}")
+        if tracers.missing():
+            self.skipTest(f"no {tracers.missing()}")
         with contextlib.ExitStack() as stack:
-            environment, inside, count_by_lttng = self.start_lttng(stack)
+            lttng = stack.enter_context(contextlib.closing(tracers.Lttng(self.folder)))
+            count_by_lttng = stack.enter_context(lttng.session("redis:command_stop"))
             # The module's own calls of SLOWLOG GET would be in commandstats, without spans.
+            environment = dict(lttng.environment, LD_LIBRARY_PATH=self.library)
             server = self.serve("--slowlog-log-slower-than", "-1", env=environment,
-                                wrapper=inside)
-            count_by_bpftrace = self.count_by_bpftrace(server, stack)
+                                wrapper=lttng.inside)
+            count_by_bpftrace = stack.enter_context(tracers.bpftrace(
+                server.process.pid, os.path.join(self.module, "ringpipe_tracing.so"),
+                "redis:command_stop"))
             trace = os.path.join(self.folder, "record.nettrace")
             recorder = stack.enter_context(drive.running(
                 [RINGPIPE, "record", "-f", "-o", trace, "--providers", "redis:1", "-p",
@@ -139,20 +89,11 @@ class RedisLongTest(RedisCase):
 
     @unittest.skipUnless(shutil.which("dotnet"), "no .NET SDK")
     def test_dotnet_trace_holds_what_the_server_counts(self):
-        done = subprocess.run([os.path.join(redis_case.HERE, "../../scripts/setup-dotnet"),
-                               redis_case.BUILD], check=True, stdout=subprocess.PIPE, text=True,
-                              stdin=subprocess.DEVNULL, timeout=5 * PATIENCE)
+        program = tracers.install_dotnet_trace()
         server = self.serve()
         before = self.gets(server)
         trace = os.path.join(self.folder, "dotnet.nettrace")
-        command = [done.stdout.split()[-1], "collect", "-p", str(server.process.pid), "-o", trace,
-                   "--providers", "redis:1:5"]
-        with drive.running(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True) as recorder:
-            said = ""
-            while "Output File" not in said:
-                said += recorder.stdout.readline()
-                self.assertIsNone(recorder.poll(), said)
+        with tracers.dotnet_trace(program, server.process.pid, "redis:1:5", trace) as recorder:
             self.wait_for_session(server, recorder)
             self.run_load(server)
             count = self.gets(server) - before
