@@ -19,8 +19,11 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The benchmark has another module that is called servers.
 sys.path.insert(0, os.path.join(HERE, "..", ".."))
-from integrations import restrictions, servers  # noqa: E402 pylint: disable=wrong-import-position
+# pylint: disable=wrong-import-position
+from integrations import restrictions, servers, tracers  # noqa: E402
+# pylint: enable=wrong-import-position
 
+__all__ = ["restrictions", "tracers"]
 drive, PATIENCE = servers.drive, servers.PATIENCE
 NO_SOURCE = 77
 
