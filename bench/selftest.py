@@ -3,10 +3,12 @@
 """Tests the tools of the benchmarks, without measuring time."""
 
 import contextlib
+import importlib
 import io
 import json
 import os
 import re
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -18,6 +20,7 @@ import page
 import record_cost
 import report
 import run
+import servers
 
 REFERENCE = {'steps': {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}},
              'file': {'any machine': {'bytes': 33}}}
@@ -287,6 +290,51 @@ class RecordCost(unittest.TestCase):
         with open('/proc/self/smaps_rollup', encoding='ascii') as file:
             whole = int(re.search(r'^Pss: +(\d+)', file.read(), re.M).group(1)) << 10
         self.assertLess(abs(record_cost.mappings_bytes(os.getpid()) / whole - 1), 0.1)
+
+
+class ServerCost(unittest.TestCase):
+    INTEGRATIONS = os.path.join(servers.HERE, os.pardir, 'integrations')
+
+    def test_each_module_is_measured_with_the_same_limits(self):
+        found = {name for name in os.listdir(self.INTEGRATIONS)
+                 if os.path.exists(os.path.join(self.INTEGRATIONS, name, f'{name}_bench.py'))}
+        self.assertEqual(set(servers.SERVERS), found)
+        for name in servers.SERVERS:
+            with self.subTest(server=name):
+                sys.path.insert(0, os.path.join(self.INTEGRATIONS, name))
+                server = importlib.import_module(f'{name}_bench')
+                for function in ('why_not', 'prepare', 'Load', 'instructions'):
+                    self.assertTrue(callable(getattr(server, function)), function)
+                self.assertTrue(server.UNIT and server.UNITS)
+                limits = {way: limit for way, (_, _, limit) in server.WAYS.items()}
+                self.assertEqual(limits, {'off': 0.5, 'request spans': 2, 'everything': 5})
+
+    def decide(self, noise, own_ns, instructions):
+        """Return whether a module that is off reaches its target by time, and by instructions."""
+        base, off = (servers.ServerWay(name, None, limit=0.5) for name in ('base', 'off'))
+        base.windows = [mock.Mock(server_ns=1000)] * 3
+        off.windows = [mock.Mock(server_ns=own_ns)] * 3
+        base.instructions = lambda *_: 1000
+        off.instructions = lambda *_: instructions
+        with contextlib.redirect_stdout(io.StringIO()):
+            return (servers.add_time_rows('s', off, base, noise),
+                    servers.add_instruction_rows('', '', 's', base, [off], noise))
+
+    def test_a_module_that_is_off_is_judged_by_instructions_where_time_is_noisy(self):
+        self.assertEqual(self.decide(0.1, 1004, 2000), (True, True))
+        self.assertEqual(self.decide(0.1, 1006, 1000), (False, True))
+        self.assertEqual(self.decide(0.3, 2000, 1004), (True, True))
+        self.assertEqual(self.decide(0.3, 1000, 1006), (True, False))
+
+    def test_a_server_that_cannot_be_prepared_is_a_row(self):
+        server = mock.Mock()
+        server.why_not.return_value = None
+        server.prepare.side_effect = servers.drive.Failure('no source')
+        with mock.patch.object(servers.importlib, 'import_module', lambda _: server), \
+                mock.patch.dict(os.environ), mock.patch.object(sys, 'path', []), \
+                contextlib.redirect_stdout(io.StringIO()) as output:
+            self.assertTrue(servers.measure_server('', 'some', 1, 0))
+        self.assertIn('no source', output.getvalue())
 
 
 class Page(unittest.TestCase):

@@ -11,7 +11,8 @@ windows with a server that has no module, and instructions of each request, by c
                        percent or None)}; `ways()` makes the usual one
   why_not()            why this machine cannot run the server, or None
   prepare(build, folder)
-                       build the module of that build of ringpipe in a folder; return its path
+                       build the module of that build of ringpipe in a folder; return its path;
+                       raise drive.Failure if its parts cannot be downloaded
   Load(module, folder, ringpipe)
                        the server, without its module if `module` is None, under a load that goes on
                        until close(). It has `pids`: the processes of the server and of its load,
@@ -185,7 +186,11 @@ def measure_server(build, name, pairs, seconds):
     with tempfile.TemporaryDirectory(dir=measure.output_folder()) as folder:
         # Some servers give up root, and must still reach their files.
         os.chmod(folder, 0o755)
-        module = server.prepare(os.path.abspath(build), folder)
+        try:
+            module = server.prepare(os.path.abspath(build), folder)
+        except drive.Failure as failure:
+            row(f'the module in {name}', str(failure))
+            return True
         base, again = ServerWay(BASE, server), ServerWay(AGAIN, server)
         found = [ServerWay(way, server, module if is_loaded else None, providers, limit)
                  for way, (is_loaded, providers, limit) in server.WAYS.items()]

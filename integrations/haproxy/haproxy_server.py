@@ -28,7 +28,7 @@ drive, PATIENCE = servers.drive, servers.PATIENCE
 NO_SOURCE = 77
 
 
-class NoSource(Exception):
+class NoSource(drive.Failure):
     """The source of HAProxy cannot be downloaded."""
 
 
