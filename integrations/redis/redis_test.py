@@ -66,7 +66,8 @@ class RedisTest(RedisCase):
         self.assertEqual(server.run("get", "b"), ["2"])
         server.run("acl", "setuser", "reader", "on", "nopass", "~a*", "+get", "+ringpipe.trace")
         self.assertEqual(client.run("auth", "reader", "x"), "+OK")
-        self.assertRegex(client.run("ringpipe.trace", CALLER, "get", "b"), "^-ERR acl")
+        # redis 7.0 and Valkey 8.1 refuse the command with these words.
+        self.assertRegex(client.run("ringpipe.trace", CALLER, "get", "b"), "^-(ERR acl|NOPERM)")
         self.assertRegex(client.run("ringpipe.trace", CALLER, "set", "a", "3"), "^-NOPERM")
         client.close()
         self.assertEqual(server.run("get", "a"), ["1"])
