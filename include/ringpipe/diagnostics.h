@@ -18,11 +18,20 @@
  * has no thread for them.
  */
 #define RP_DIAGNOSTICS_POLL 0x2u
+/*
+ * The library creates the thread that serves clients when the first client connects. Until then the
+ * program polls rp_diagnostics_fd(), and it calls rp_diagnostics_dispatch() once. A process has no
+ * port until it calls rp_diagnostics_fd(). A server can therefore open the ports of its workers
+ * after setuid(2), and none of the process that forks them. libc's locks and file functions cost
+ * less while a process has a single thread. RP_DIAGNOSTICS_POLL has precedence.
+ */
+#define RP_DIAGNOSTICS_ON_DEMAND 0x4u
 
 /*
- * Sets these flags. Write it once, at file scope, in a program that is linked with the library,
- * which must know the flags before main(). (In a language without C's macros, define the variable
- * rp_diagnostics_flags.)
+ * Sets these flags, which the library must know when it is loaded. Write it once, at file scope, in
+ * a program that is linked with the library, or in a shared library that dlopen(3) loads together
+ * with the library. The flags have no effect if the library was loaded earlier. (In a language
+ * without C's macros, define the variable rp_diagnostics_flags.)
  *
  *	RP_DIAGNOSTICS(RP_DIAGNOSTICS_WAIT | RP_DIAGNOSTICS_POLL);
  */
@@ -43,16 +52,23 @@ extern RP_PUBLIC const uint32_t rp_diagnostics_flags;
 RP_PUBLIC void rp_diagnostics_wait(void);
 
 /*
- * Return the file descriptor that a program with RP_DIAGNOSTICS_POLL polls for input. When it is
- * readable, call rp_diagnostics_dispatch(). The library owns the descriptor. Call this function
- * before each poll, because the descriptor changes if the program closes descriptors that it did
- * not open. It also changes in a forked child, which has no port until it calls this function or
- * rp_diagnostics_dispatch(). If another thread serves clients, the call waits for it.
+ * Return the file descriptor by which a program waits for clients. A program with
+ * RP_DIAGNOSTICS_POLL or RP_DIAGNOSTICS_ON_DEMAND polls it for input. When it is readable, call
+ * rp_diagnostics_dispatch(). The library owns the descriptor. With RP_DIAGNOSTICS_POLL, call this
+ * function before each poll, because the descriptor changes if the program closes descriptors that
+ * it did not open. It also changes in a forked child, which has no port until it calls this
+ * function or rp_diagnostics_dispatch(). If another thread serves clients, the call waits for it.
+ *
+ * With RP_DIAGNOSTICS_ON_DEMAND, one call in each process is enough if the process closes no such
+ * descriptor. Stop polling the descriptor after the dispatch, and before dlclose(3) of the library.
  *
  * Context: any thread, not a signal handler.
- * Return: the descriptor; -ENOTSUP if the program does not have RP_DIAGNOSTICS_POLL; -ENOTCONN if
- * diagnostics are turned off, or no port or epoll set could be opened; -EDEADLK if a callback that
- * a dispatch runs calls it.
+ * Return: the descriptor; -ENOTSUP if the library did not find one of these flags when it was
+ * loaded; -EALREADY if the thread of RP_DIAGNOSTICS_ON_DEMAND exists, either because of an earlier
+ * dispatch or rp_prepare(), or because the environment has a port that needs it: one that connects
+ * to a tool, one at a path of its own, or one that suspends the start-up; -ENOTCONN if diagnostics
+ * are turned off, or no port or epoll set could be opened; -EDEADLK if a callback that a dispatch
+ * runs calls it.
  */
 RP_PUBLIC int rp_diagnostics_fd(void);
 
@@ -60,10 +76,14 @@ RP_PUBLIC int rp_diagnostics_fd(void);
  * Serve the clients without waiting for them: accept connections, answer requests, start and stop
  * sessions. The stream of a session needs no dispatch, because the drain thread writes it.
  *
+ * With RP_DIAGNOSTICS_ON_DEMAND, the function instead creates the thread that serves the clients
+ * from then on. It does nothing if the thread exists. The process keeps the thread, and a forked
+ * child has none.
+ *
  * Context: any thread, not a signal handler; allocates. If another thread is in this function, the
  * call waits for it.
  * Return: 0; -ENOTSUP and -ENOTCONN as rp_diagnostics_fd(); -EDEADLK if called by a callback that a
- * dispatch runs.
+ * dispatch runs; or the error of pthread_create(3), after which a call may retry.
  */
 RP_PUBLIC int rp_diagnostics_dispatch(void);
 

@@ -47,6 +47,8 @@ struct rp_prepare_options {
  * not. A forked child has to call the function again. The library opens the ports of a child 100 ms
  * after the fork, and the function waits until they are open, for 3 seconds at most. It does not
  * wait if the program runs the diagnostics server itself: then rp_diagnostics_fd() opens the ports.
+ * With RP_DIAGNOSTICS_ON_DEMAND, the function opens the ports and starts the thread that serves
+ * clients, whatever `options` says.
  *
  * Context: any thread, not a signal handler, not a constructor of a library; allocates, starts
  * threads, loads a library, blocks until the threads run.

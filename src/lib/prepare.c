@@ -56,18 +56,20 @@ RP_PUBLIC int rp_prepare(const struct rp_prepare_options *options)
 	};
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
 	uint32_t what;
-	int ret;
+	int ret, failed;
 
 	rp_failed_call = NULL;
 	ret = read_options(options, &what);
 	if (ret != 0)
 		return ret;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		int failed = what & parts[i].what ? parts[i].prepare() : 0;
-
+		failed = what & parts[i].what ? parts[i].prepare() : 0;
 		if (ret == 0)
 			ret = failed;
 	}
+	failed = rp_diag_prepare();
+	if (ret == 0)
+		ret = failed;
 	rp_thread_wait_begun();
 	rp_diag_wait_open();
 	return ret;

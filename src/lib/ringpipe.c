@@ -345,11 +345,10 @@ static void report_of_default_port(void)
 {
 	const struct rp_port *port = &rp_diag_ports()->slots[0];
 	const char *directory = setting("TMPDIR");
+	const char *path = *port->path ? port->path : directory ? directory : "/tmp";
 
-	if (port->error == 0)
-		return;
-	warn_about(rp_port_problem(port->error),
-		   *port->path ? port->path : directory ? directory : "/tmp", -port->error);
+	if (port->error != 0)
+		warn_about(rp_port_problem(port->error), path, -port->error);
 }
 
 /*
@@ -518,8 +517,6 @@ static void start_server(void)
 	if (beside_dotnet)
 		rp_diag_use_own_name();
 	read_ports();
-	if (flags() & RP_DIAGNOSTICS_POLL)
-		rp_diag_poll();
 	has_server = rp_diag_start(0) == 0;
 	if (asked)
 		report_of_default_port();
@@ -548,6 +545,10 @@ __attribute__((constructor)) static void library_init(void)
 	start_tracers();
 	start_user_events();
 	rp_process_context_start();
+	if (flags() & RP_DIAGNOSTICS_POLL)
+		rp_diag_poll();
+	else if (flags() & RP_DIAGNOSTICS_ON_DEMAND)
+		rp_diag_start_on_demand();
 	if (!wants_server())
 		return;
 	start_server();

@@ -12,10 +12,12 @@
 
 #include <ringpipe/provider.h>
 
+#include "base/clock.h"
 #include "diag/diag.h"
 #include "diag_talk.h"
 
 #define FDS_MAX 1024
+#define DELAY_MS 100
 
 TestSuite(diag_server, .init = set_up, .fini = tear_down);
 
@@ -76,6 +78,30 @@ Test(diag_server, stop_ends_the_delay_and_no_socket_ever_was)
 		cr_assert_eq(entry->d_name[0], '.', "%s", entry->d_name);
 	closedir(folder);
 	rp_diag_stop();
+}
+
+static bool has_socket(void)
+{
+	DIR *folder = opendir(directory);
+	struct dirent *entry;
+	bool found = false;
+
+	while ((entry = readdir(folder)))
+		found |= entry->d_name[0] != '.';
+	closedir(folder);
+	return found;
+}
+
+/* setgid(2) signals each thread, and so interrupts the wait of the server's. */
+Test(diag_server, delay_outlasts_changes_of_the_user)
+{
+	uint64_t end = rp_clock_monotonic_ns() + DELAY_MS * 1000000ull;
+
+	cr_assert_eq(rp_diag_start(DELAY_MS), 0);
+	while (!has_socket())
+		cr_assert_eq(setgid(getgid()), 0);
+	cr_assert_geq(rp_clock_monotonic_ns(), end);
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
 }
 
 Test(diag_server, directory_that_is_not_there_is_no_error)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Start and end of the DiagnosticServer, and its state in a forked child. A thread of the library
- * runs its loop, or the host does: the program in which the library runs.
+ * runs its loop, or the host does: the program in which the library runs. The host can also poll
+ * the descriptors until a client connects, and start the thread then.
  */
 #include "diag/diag.h"
 
@@ -25,22 +26,43 @@
 #define JOIN_SECONDS 5
 #define OPEN_SECONDS 3		/* all attempts of open_late() end earlier */
 #define PAUSE_MS 100
+#define NS_PER_MS 1000000u
 #define ATTEMPTS_MAX (2 * RP_PORT_ATTEMPTS_MAX)	/* the server outlasts the attempts of a port */
 
 static struct {
 	pthread_t thread;
 	bool started;
 	bool stopping;			/* atomic */
-	bool polled;			/* the host runs the loop: no thread */
+	bool poll_wanted, on_demand;	/* constant from the first start on */
+	bool polled;			/* by the host: no thread. Guarded by `turn` */
 	bool opening;			/* atomic; the thread of a forked child opens the ports */
 	unsigned int delay_ms;
-	/* Held for one iteration when the host polls. Detects a relock by its owner in exit(). */
+	/*
+	 * Held for one iteration when the host polls, and while the thread starts on demand.
+	 * Detects a relock by its owner in exit().
+	 */
 	pthread_mutex_t turn;
 } life = { .turn = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
 
 static bool is_stopping(void)
 {
 	return rp_load_acquire(&life.stopping);
+}
+
+/*
+ * Wait until the time has passed or `fd` is readable; -1: no descriptor. Blocked signals interrupt
+ * poll(2) too if libc uses them: setuid(2) sends one to each thread.
+ * Return: the events of the descriptor.
+ */
+static short pause_for(int fd, unsigned int ms)
+{
+	struct pollfd woken = { .fd = fd, .events = POLLIN };
+	uint64_t now = rp_clock_monotonic_ns(), end = now + (uint64_t)ms * NS_PER_MS;
+
+	while (now < end && poll(&woken, 1, (int)((end - now + NS_PER_MS - 1) / NS_PER_MS)) < 0 &&
+	       errno == EINTR)
+		now = rp_clock_monotonic_ns();
+	return woken.revents;
 }
 
 /*
@@ -52,7 +74,7 @@ static int persist(int (*open)(void))
 	int r = -ECANCELED;
 
 	for (unsigned int i = 0; i < ATTEMPTS_MAX && r < 0; i++) {
-		poll(NULL, 0, PAUSE_MS);
+		(void)pause_for(-1, PAUSE_MS);
 		if (is_stopping())
 			return -ECANCELED;
 		r = open();
@@ -74,12 +96,11 @@ static int open_all(void)
 /* A daemon closes all inherited descriptors after the fork, the one polled here included. */
 static int open_late(void)
 {
-	struct pollfd woken = { .fd = rp_wake_fd(), .events = POLLIN };
+	short events = pause_for(rp_wake_fd(), life.delay_ms);
 
-	poll(&woken, 1, (int)life.delay_ms);
 	if (is_stopping())
 		return -ECANCELED;
-	return woken.revents == 0 && open_all() == 0 ? 0 : persist(open_all);
+	return events == 0 && open_all() == 0 ? 0 : persist(open_all);
 }
 
 static void *run(void *data)
@@ -123,7 +144,7 @@ static void read_directory(void)
 /* Reset everything except the ports. */
 static void init(void)
 {
-	rp_server.polled = life.polled;
+	rp_server.polled = life.polled && !life.on_demand;
 	rp_server.lost = false;
 	rp_server.epoll_fd = -1;
 	rp_server.timer_fd = -1;
@@ -172,9 +193,10 @@ void rp_diag_use_own_name(void)
 }
 
 /*
- * Called when a host that polls the server itself asks for the descriptor. In a forked child, open
- * everything here and not earlier, so that a child that execs leaves no socket file. In other
- * processes, reopen what the host has closed.
+ * Called when a host that polls asks for the descriptor. Open everything here and not earlier in a
+ * forked child, so that a child that execs leaves no socket file, and in a process whose thread
+ * starts on demand, so that no client waits for a program that does not poll. Otherwise, reopen
+ * what the host has closed.
  */
 static void open_what_is_missing(void)
 {
@@ -195,19 +217,22 @@ static void open_what_is_missing(void)
 /* Lock the loop for the host. Return: 0, or -errno without the lock. */
 static int lock_loop(void)
 {
+	bool has_thread;
 	int r;
 
-	if (!life.polled)
+	if (!life.poll_wanted)
 		return -ENOTSUP;
 	r = -pthread_mutex_lock(&life.turn);
 	if (r < 0)
 		return r;
-	if (life.started)
+	has_thread = life.started && !life.polled;
+	if (life.started && life.polled) {
 		open_what_is_missing();
-	if (life.started && rp_server.epoll_fd >= 0)
-		return 0;
+		if (rp_server.epoll_fd >= 0)
+			return 0;
+	}
 	pthread_mutex_unlock(&life.turn);
-	return -ENOTCONN;
+	return has_thread ? -EALREADY : -ENOTCONN;
 }
 
 int rp_diag_fd(void)
@@ -221,18 +246,51 @@ int rp_diag_fd(void)
 	return r;
 }
 
-int rp_diag_dispatch(int most_ms)
+static int create_thread(void)
 {
-	int r = lock_loop(), blocks;
+	return rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
+}
 
-	if (r < 0)
-		return r;
+/* The ports are open. From here on, the host has nothing to poll. */
+static int start_on_demand(void)
+{
+	int r;
+
+	life.delay_ms = 0;
+	r = create_thread();
+	if (r == 0)
+		life.polled = false;
+	return r;
+}
+
+static void poll_once(int most_ms)
+{
 	/* This call must not block as a writer: writers may be waiting for its work. */
-	blocks = rp_thread_set_blocking(0);
+	int blocks = rp_thread_set_blocking(0);
+
 	(void)rp_server_poll_once(most_ms);
 	rp_thread_set_blocking(blocks);
+}
+
+int rp_diag_dispatch(int most_ms)
+{
+	int r = lock_loop();
+
+	if (r < 0)
+		return r == -EALREADY ? 0 : r;
+	if (life.on_demand)
+		r = start_on_demand();
+	else
+		poll_once(most_ms);
 	pthread_mutex_unlock(&life.turn);
-	return 0;
+	return r;
+}
+
+int rp_diag_prepare(void)
+{
+	int r = life.on_demand ? rp_diag_dispatch(0) : 0;
+
+	return r == -ENOTCONN ? 0 : r;
 }
 
 static int dispatch_until_resumed(unsigned int timeout_ms)
@@ -253,7 +311,7 @@ int rp_diag_wait(unsigned int timeout_ms)
 {
 	if (!life.started)
 		return 0;
-	return life.polled ? dispatch_until_resumed(timeout_ms) :
+	return life.poll_wanted && !life.on_demand ? dispatch_until_resumed(timeout_ms) :
 	       rp_ports_wait(&rp_server.ports, timeout_ms);
 }
 
@@ -264,7 +322,19 @@ const struct rp_ports *rp_diag_ports(void)
 
 void rp_diag_poll(void)
 {
-	life.polled = true;
+	life.poll_wanted = true;
+}
+
+void rp_diag_start_on_demand(void)
+{
+	life.poll_wanted = true;
+	life.on_demand = true;
+}
+
+/* Only a thread can connect to tools, or serve the clients that a suspended start-up waits for. */
+static bool has_only_default_port(void)
+{
+	return rp_server.ports.count == 1 && !rp_ports_suspended(&rp_server.ports);
 }
 
 /* With a delay this takes no lock: in a forked child it may run before unlock_fds(). */
@@ -276,11 +346,16 @@ int rp_diag_start(unsigned int delay_ms)
 	if (life.started)
 		return 0;
 	pthread_once(&once, watch_forks);
+	life.polled = life.poll_wanted && (!life.on_demand || has_only_default_port());
 	init();
 	life.delay_ms = delay_ms;
 	rp_store_release(&life.stopping, false);
 	/* The fork may have copied the flag of a parent whose thread was opening its ports. */
 	rp_store_release(&life.opening, false);
+	if (life.polled && life.on_demand) {
+		life.started = true;
+		return 0;
+	}
 	r = rp_wake_open();
 	if (r < 0)
 		return r;
@@ -290,7 +365,7 @@ int rp_diag_start(unsigned int delay_ms)
 		return 0;
 	}
 	rp_store_release(&life.opening, delay_ms != 0 && !life.polled);
-	r = life.polled ? 0 : rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
+	r = life.polled ? 0 : create_thread();
 	if (r < 0) {
 		rp_store_release(&life.opening, false);
 		if (delay_ms == 0)
@@ -324,13 +399,20 @@ static bool end_thread(const struct timespec *limit)
 	       pthread_timedjoin_np(life.thread, NULL, limit) == 0;
 }
 
-static bool end_polled(const struct timespec *limit)
+/* Another thread of the host may be starting the thread, so only the lock makes `polled` stable. */
+static bool end_loop(const struct timespec *limit)
 {
+	bool polled;
+
 	if (pthread_mutex_timedlock(&life.turn, limit) != 0)
 		return false;
-	rp_server_close();
+	polled = life.polled;
+	if (polled) {
+		rp_server_close();
+		life.started = false;
+	}
 	pthread_mutex_unlock(&life.turn);
-	return true;
+	return polled || end_thread(limit);
 }
 
 /*
@@ -345,7 +427,7 @@ void rp_diag_stop(void)
 		return;
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec += JOIN_SECONDS;
-	if (!(life.polled ? end_polled(&limit) : end_thread(&limit))) {
+	if (!end_loop(&limit)) {
 		rp_ports_unlink(&rp_server.ports);
 		return;
 	}

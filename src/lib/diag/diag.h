@@ -45,6 +45,16 @@ void rp_diag_wait_open(void);
  */
 void rp_diag_poll(void);
 
+/*
+ * Let the host poll until a client connects, with rp_diag_fd(), and start the thread then, with
+ * rp_diag_dispatch(). It has no effect in a process that connects to a tool, has another port than
+ * the default one, or suspends its start-up. Call before rp_diag_start().
+ */
+void rp_diag_start_on_demand(void);
+
+/* Start the thread that starts on demand. Return: 0; -errno of thread creation. */
+int rp_diag_prepare(void);
+
 /* As rp_diagnostics_fd() and rp_diagnostics_dispatch(); the latter waits up to `most_ms`. */
 int rp_diag_fd(void);
 int rp_diag_dispatch(int most_ms);
