@@ -82,7 +82,7 @@ static void start_thread(void)
 	check(close(client) == 0);
 }
 
-static void run_in_child(void (*body)(void))
+static int exit_status_of_child(void (*body)(void))
 {
 	pid_t child = fork();
 	int status;
@@ -92,7 +92,13 @@ static void run_in_child(void (*body)(void))
 		body();
 		exit(0);
 	}
-	check(waitpid(child, &status, 0) == child && status == 0);
+	check(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void run_in_child(void (*body)(void))
+{
+	check(exit_status_of_child(body) == 0);
 }
 
 static void process_has_no_socket_and_no_thread_until_it_asks(void)
@@ -102,8 +108,21 @@ static void process_has_no_socket_and_no_thread_until_it_asks(void)
 	check(count_threads() == 1 && count_sockets() == 0);
 	fd = rp_diagnostics_fd();
 	check(fd >= 0 && count_threads() == 1 && count_sockets() == 1);
-	check(!is_readable(fd, 0));
 	check(rp_diagnostics_fd() == fd);
+}
+
+static void exit_with_2_if_readable(void)
+{
+	exit(is_readable(rp_diagnostics_fd(), 0) ? 2 : 0);
+}
+
+/* Another `ringpipe ps` of this machine may be the client of some of the processes. */
+static void descriptor_is_not_readable_without_a_client(void)
+{
+	int attempts = 10;
+
+	while (exit_status_of_child(exit_with_2_if_readable) != 0)
+		check(--attempts > 0);
 }
 
 static void thread_starts_for_the_first_client_and_serves_the_next_ones(void)
@@ -265,8 +284,11 @@ static void collect_records_a_process_that_polls(void)
 
 static void without_diagnostics(void)
 {
+	struct rp_prepare_options options = RP_PREPARE_OPTIONS_INIT;
+
+	options.what = RP_PREPARE_SESSIONS;
 	check(rp_diagnostics_fd() == -ENOTCONN && rp_diagnostics_dispatch() == -ENOTCONN);
-	check(rp_prepare(NULL) == 0 && rp_diagnostics_fd() == -ENOTCONN);
+	check(rp_prepare(&options) == 0 && rp_diagnostics_fd() == -ENOTCONN);
 	check(count_sockets() == 0);
 }
 
@@ -296,7 +318,7 @@ static void with_session(void)
 	int fd = rp_diagnostics_fd();
 
 	check(host_mark_enabled() && fd >= 0 && count_threads() == 2);
-	check(host_mark(0) == 0 && !is_readable(fd, 0));
+	check(host_mark(0) == 0);
 	check(rp_diagnostics_dispatch() == 0 && count_threads() == 3);
 	ask_thread();
 }
@@ -331,6 +353,7 @@ static const struct {
 } cases[] = {
 #define CASE(name) { #name, name }
 	CASE(process_has_no_socket_and_no_thread_until_it_asks),
+	CASE(descriptor_is_not_readable_without_a_client),
 	CASE(thread_starts_for_the_first_client_and_serves_the_next_ones),
 	CASE(client_that_has_left_starts_the_thread_too),
 	CASE(forked_child_polls_a_descriptor_of_its_own),
