@@ -143,11 +143,25 @@ static ngx_int_t begin_cycle(ngx_cycle_t *cycle)
 	return hooks ? hooks->begin_cycle(cycle) : NGX_OK;
 }
 
+static ngx_int_t begin_process(ngx_cycle_t *cycle)
+{
+	return hooks ? hooks->begin_process(cycle) : NGX_OK;
+}
+
+static void end_process(ngx_cycle_t *cycle)
+{
+	(void)cycle;
+	if (hooks)
+		hooks->end_process();
+}
+
 ngx_module_t ngx_http_ringpipe_module = {
 	NGX_MODULE_V1,
 	.ctx = &context,
 	.commands = commands,
 	.type = NGX_HTTP_MODULE,
 	.init_module = begin_cycle,
+	.init_process = begin_process,
+	.exit_process = end_process,
 	NGX_MODULE_V1_PADDING
 };

@@ -31,7 +31,7 @@ struct ringpipe_phase {
 	ngx_http_phase_handler_pt checker;	/* nginx's */
 };
 
-#define RINGPIPE_PHASES 3
+#define RINGPIPE_PHASES 4
 
 /* The state of one configuration. After a reload that failed, the former one remains in use. */
 struct ringpipe_main {
@@ -62,6 +62,8 @@ struct ringpipe_hooks {
 	size_t size;
 	ngx_int_t (*configured)(ngx_conf_t *cf);
 	ngx_int_t (*begin_cycle)(ngx_cycle_t *cycle);
+	ngx_int_t (*begin_process)(ngx_cycle_t *cycle);
+	void (*end_process)(void);
 	ngx_int_t (*log_add)(ngx_conf_t *cf, ngx_log_t *log);
 	ngx_http_get_variable_pt get_variable;
 };
@@ -87,6 +89,10 @@ ngx_int_t ringpipe_upstream_init(ngx_conf_t *cf);
 /* connection.c */
 ngx_int_t ringpipe_tls_init(ngx_conf_t *cf);
 void ringpipe_connection_init(ngx_cycle_t *cycle);
+
+/* diagnostics.c */
+ngx_int_t ringpipe_diagnostics_begin(ngx_cycle_t *cycle);
+void ringpipe_diagnostics_end(void);
 
 /* log.c */
 ngx_int_t ringpipe_log_add(ngx_conf_t *cf, ngx_log_t *log);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The module where nginx has no libringpipe, few rights, another root, threads or a full disk."""
+import contextlib
 import os
 import shutil
 import signal
@@ -108,17 +109,60 @@ class HostingTest(nginx_server.NginxCase):
         self.assertEqual(nginx.get("/"), "trace ")
         self.assertIn("another version", self.said(nginx, os.environ))
 
-    def test_a_daemon_is_traced(self):
-        nginx = self.configure(daemon="on")
+    def master_of_file(self):
+        """Return the master that the file of the pid names, or None."""
+        with contextlib.suppress(OSError, ValueError):
+            with open(self.folder + "/nginx.pid", encoding="ascii") as file:
+                return int(file.read())
+        return None
+
+    def start_daemon(self):
+        # The binary of an upgrade gets no other variables of the environment.
+        nginx = self.configure(daemon="on", extra="env LD_LIBRARY_PATH;")
+        # nginx executes this path again for an upgrade.
+        nginx.command[0] = shutil.which("nginx")
         subprocess.run(nginx.command, check=True, timeout=PATIENCE)
-        pid = self.folder + "/nginx.pid"
-        drive.wait_for(lambda: os.path.exists(pid) and os.path.getsize(pid), "the pid")
-        with open(pid, encoding="ascii") as file:
-            master = int(file.read())
+        drive.wait_for(self.master_of_file, "the pid")
+        master = self.master_of_file()
         self.addCleanup(subprocess.run, [*nginx.command, "-s", "stop"], check=True)
         nginx.pids = lambda: nginx_server.worker_pids(master)
         drive.wait_for(lambda: nginx.has_workers(1), "a worker")
+        return nginx, master
+
+    def test_a_daemon_is_traced(self):
+        nginx, _ = self.start_daemon()
         self.check_events(nginx)
+
+    def test_workers_of_an_upgraded_binary_are_traced(self):
+        nginx, old = self.start_daemon()
+        os.kill(old, signal.SIGUSR2)
+        drive.wait_for(lambda: self.master_of_file() not in (None, old), "the new binary")
+        new = self.master_of_file()
+        nginx.pids = lambda: nginx_server.worker_pids(new)
+        drive.wait_for(lambda: nginx.has_workers(1), "a worker of the new binary")
+        os.kill(old, signal.SIGQUIT)
+        drive.wait_for(lambda: not os.path.exists(f"/proc/{old}"), "the end of the old binary")
+        self.check_events(nginx)
+
+    def test_a_worker_has_one_thread_and_its_own_socket_until_a_tool_connects(self):
+        sockets = self.folder + "/sockets"
+        os.mkdir(sockets)
+        os.chmod(sockets, 0o1777)
+
+        def threads():
+            nginx = self.serve(False, env={**os.environ, "TMPDIR": sockets})
+            [pid] = nginx.pids()
+            drive.wait_for(lambda: os.listdir(sockets), "a socket", [nginx.process])
+            count = len(os.listdir(f"/proc/{pid}/task"))
+            [name] = os.listdir(sockets)
+            self.assertIn(f"-{pid}-", name)
+            self.assertEqual(os.stat(f"{sockets}/{name}").st_uid, os.stat(f"/proc/{pid}").st_uid)
+            self.assertEqual(len(os.listdir(f"/proc/{nginx.process.pid}/task")), 1)
+            nginx.stop()
+            return count
+
+        # Another `ringpipe ps` of the machine may connect to a worker.
+        self.assertIn(1, (threads() for _ in range(5)))
 
     def test_requests_that_a_thread_pool_serves_are_traced(self):
         nginx = self.serve(extra="thread_pool own threads=2;", inner="aio threads=own;")

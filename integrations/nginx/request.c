@@ -3,9 +3,9 @@
  * Requests and their phases. nginx runs the handlers of a phase in the reverse order of their
  * registration, and a module that is loaded registers last, so our handlers mark the beginnings of
  * the phases. The span of a request begins after the search for its location, because the location
- * decides whether the request has spans. Only there does nginx's table of handlers keep one of
- * ours, which checks whether a session wants the phases. It then replaces the checkers at the
- * beginnings of the later phases, which cost nothing until then.
+ * decides whether the request has spans. Only there has nginx's table of handlers a checker of
+ * ours, which checks whether a session wants spans. If one wants the phases, it replaces the
+ * checkers at the beginnings of the phases, which cost nothing until then.
  */
 #include "module.h"
 
@@ -116,7 +116,7 @@ static void set_header(ngx_http_request_t *r, const struct ringpipe_request *req
 	header->value.len = RP_TRACEPARENT_SIZE - 1;
 }
 
-static struct ringpipe_request *begin_request(ngx_http_request_t *r)
+static void begin_request(ngx_http_request_t *r)
 {
 	struct ringpipe_location *location =
 		ngx_http_get_module_loc_conf(r, ngx_http_ringpipe_module);
@@ -125,11 +125,11 @@ static struct ringpipe_request *begin_request(ngx_http_request_t *r)
 
 	if (location->spans == NGX_CONF_BITMASK_SET ||
 	    location->requests++ % location->sample != 0)
-		return request;
+		return;
 	if (!request)
 		request = create(r);
 	if (!request)
-		return NULL;
+		return;
 	if (!request->has_trace)
 		begin_trace(r, request);
 	request->spans = location->spans;
@@ -137,14 +137,13 @@ static struct ringpipe_request *begin_request(ngx_http_request_t *r)
 	if (location->trace_context)
 		set_header(r, request);
 	if (!(request->spans & RINGPIPE_SPANS_REQUEST))
-		return request;
+		return;
 	rp_activity_get(&before);
 	rp_activity_set(&request->activity);
 	nginx_request_start(r->connection->number, (const char *)r->method_name.data,
 			    r->method_name.len, (const char *)r->uri.data, r->uri.len,
 			    (const char *)r->headers_in.server.data, r->headers_in.server.len);
 	rp_activity_set(&before);
-	return request;
 }
 
 static void end_phase(struct ringpipe_request *request)
@@ -175,18 +174,6 @@ static inline __attribute__((always_inline)) bool is_traced(void)
 	       nginx_upstream_start_enabled();
 }
 
-static ngx_int_t on_rewrite(ngx_http_request_t *r)
-{
-	struct ringpipe_request *request;
-
-	if (r != r->main)
-		return NGX_DECLINED;
-	request = r->internal ? ringpipe_request_of(r) : begin_request(r);
-	if (request && request->begun_ns)
-		begin_phase(request, nginx_rewrite_phase_begin, nginx_rewrite_phase_end);
-	return NGX_DECLINED;
-}
-
 static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *span),
 			 void (*end)(struct rp_span *span))
 {
@@ -198,6 +185,12 @@ static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *sp
 	/* A handler that waits is called again, and is still in its phase. */
 	if (request && request->begun_ns && request->end_phase != end)
 		begin_phase(request, begin, end);
+}
+
+static ngx_int_t on_rewrite(ngx_http_request_t *r)
+{
+	change_phase(r, nginx_rewrite_phase_begin, nginx_rewrite_phase_end);
+	return NGX_DECLINED;
 }
 
 static ngx_int_t on_preaccess(ngx_http_request_t *r)
@@ -343,6 +336,7 @@ static const struct {
 	ngx_http_phases phase;
 	ngx_http_handler_pt handler;
 } hooks[RINGPIPE_PHASES] = {
+	{ NGX_HTTP_REWRITE_PHASE, on_rewrite },
 	{ NGX_HTTP_PREACCESS_PHASE, on_preaccess },
 	{ NGX_HTTP_ACCESS_PHASE, on_access },
 	{ NGX_HTTP_PRECONTENT_PHASE, on_content },
@@ -368,33 +362,42 @@ static ngx_int_t check_phase(ngx_http_request_t *r, ngx_http_phase_handler_t *ph
 	return checker(r, ph);
 }
 
+/* The number of configurations whose phases have ringpipe's checkers. */
+static ngx_uint_t replaced;
+
 static void set_checkers(struct ringpipe_main *ours, bool has_phases)
 {
 	ours->has_phases = has_phases;
+	replaced += has_phases ? 1 : -1;
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
 		ours->phases[i].first->checker = has_phases ? check_phase : ours->phases[i].checker;
 }
 
-/* Apart from check_rewrite(), which then needs no stack. */
-static __attribute__((noinline)) ngx_int_t trace_rewrite(ngx_http_request_t *r)
+/* Apart from find_location(), which then needs no stack. */
+static __attribute__((noinline)) ngx_int_t trace_location(ngx_http_request_t *r,
+							  ngx_http_phase_handler_t *ph)
 {
+	struct ringpipe_request *request = r == r->main ? ringpipe_request_of(r) : NULL;
 	struct ringpipe_main *ours = main_of(r);
 	bool has_phases = nginx_content_phase_start_enabled();
+	ngx_int_t ret;
 
 	if (has_phases != ours->has_phases)
 		set_checkers(ours, has_phases);
-	if (is_traced())
-		on_rewrite(r);
-	return NGX_AGAIN;
+	/* The URI was rewritten, so the phases are repeated. */
+	if (request)
+		end_phase(request);
+	ret = ngx_http_core_find_config_phase(r, ph);
+	if (ret == NGX_AGAIN && is_traced() && r == r->main && !r->internal)
+		begin_request(r);
+	return ret;
 }
 
-static ngx_int_t check_rewrite(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
+static ngx_int_t find_location(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
 {
-	(void)ph;
-	r->phase_handler++;
-	if (is_traced() || main_of(r)->has_phases)
-		return trace_rewrite(r);
-	return NGX_AGAIN;
+	if (is_traced() || replaced)
+		return trace_location(r, ph);
+	return ngx_http_core_find_config_phase(r, ph);
 }
 
 static ngx_int_t add_handler(ngx_http_core_main_conf_t *core, ngx_http_phases phase,
@@ -417,8 +420,6 @@ ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
 		if (add_handler(core, hooks[i].phase, hooks[i].handler) != NGX_OK)
 			return NGX_ERROR;
-	if (add_handler(core, NGX_HTTP_REWRITE_PHASE, on_rewrite) != NGX_OK)
-		return NGX_ERROR;
 	return add_handler(core, NGX_HTTP_LOG_PHASE, on_log);
 }
 
@@ -461,7 +462,9 @@ void ringpipe_phases_init(ngx_cycle_t *cycle)
 		ours->phases[i].first = ph;
 		ours->phases[i].checker = ph->checker;
 	}
-	find_handler(all, on_rewrite)->checker = check_rewrite;
+	for (ph = all; ph->checker; ph++)
+		if (ph->checker == ngx_http_core_find_config_phase)
+			ph->checker = find_location;
 }
 
 /* A request without spans gets its ids when a variable is first read. */

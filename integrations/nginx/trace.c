@@ -32,6 +32,8 @@ __attribute__((visibility("default"))) const struct ringpipe_hooks ringpipe_hook
 	.size = sizeof(ringpipe_hooks),
 	.configured = configured,
 	.begin_cycle = begin_cycle,
+	.begin_process = ringpipe_diagnostics_begin,
+	.end_process = ringpipe_diagnostics_end,
 	.log_add = ringpipe_log_add,
 	.get_variable = ringpipe_get_variable,
 };
