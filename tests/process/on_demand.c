@@ -38,7 +38,15 @@ static unsigned int count_threads(void)
 
 static unsigned int count_sockets(void)
 {
-	return count_entries(getenv("TMPDIR")) - 2;
+	DIR *directory = opendir(getenv("TMPDIR"));
+	struct dirent *entry;
+	unsigned int count = 0;
+
+	check(directory);
+	while ((entry = readdir(directory)))
+		count += strstr(entry->d_name, "-diagnostic-") != NULL;
+	closedir(directory);
+	return count;
 }
 
 static bool is_readable(int fd, int most_ms)
@@ -239,7 +247,7 @@ static void socket_belongs_to_the_user_that_the_process_has_then(void)
 	check(count_sockets() == 0 && rp_diagnostics_fd() >= 0);
 	sockets = opendir(folder);
 	check(sockets);
-	while ((entry = readdir(sockets)) && entry->d_name[0] == '.')
+	while ((entry = readdir(sockets)) && !strstr(entry->d_name, "-diagnostic-"))
 		;
 	check(entry && fstatat(dirfd(sockets), entry->d_name, &file, 0) == 0);
 	check(file.st_uid == user && (file.st_mode & 0777) == 0600);
@@ -298,6 +306,12 @@ static void without_folder(void)
 	check(count_threads() == 1);
 }
 
+static void missing_folder_gives_no_descriptor(void)
+{
+	check(setenv("TMPDIR", "/nowhere/at/all", 1) == 0);
+	run_in_child(without_folder);
+}
+
 /* A child has only the ports that connect. */
 static void with_port_at_a_path(void)
 {
@@ -328,7 +342,6 @@ static const struct other {
 	void (*body)(void);
 } others[] = {
 	{ "without_diagnostics", "RINGPIPE_DIAGNOSTICS", "0", without_diagnostics },
-	{ "without_folder", "TMPDIR", "/nowhere/at/all", without_folder },
 	{ "with_port_at_a_path", "RINGPIPE_PORTS", "port,listen,nosuspend", with_port_at_a_path },
 	{ "with_port_that_connects", "RINGPIPE_PORTS", "none,connect,nosuspend",
 	  with_port_that_connects },
@@ -343,7 +356,7 @@ static void execute_again(void)
 
 	check(chdir(folder) == 0 && setenv("RINGPIPE_OUTPUT", "/dev/null", 1) == 0);
 	check(setenv(other->variable, other->value, 1) == 0);
-	execv("/proc/self/exe", arguments);
+	execv(program, arguments);
 	check(!"execv");
 }
 
@@ -364,6 +377,7 @@ static const struct {
 	CASE(prepared_process_has_the_thread),
 	CASE(socket_belongs_to_the_user_that_the_process_has_then),
 	CASE(collect_records_a_process_that_polls),
+	CASE(missing_folder_gives_no_descriptor),
 };
 
 #define CASES (sizeof(cases) / sizeof(cases[0]))
@@ -372,8 +386,9 @@ static const struct {
 int main(int argc, char **argv)
 {
 	check(argc >= 2);
-	program = argv[0];
+	program = realpath(argv[0], NULL);	/* Valgrind has another /proc/self/exe */
 	command = argv[1];
+	check(program);
 	for (size_t i = 0; argc == 3 && i < OTHERS; i++) {
 		if (strcmp(argv[2], others[i].name) == 0)
 			others[i].body();
