@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -106,3 +107,33 @@ def read(trace):
 
 def of_name(events, name):
     return [event["fields"] for event in events if event["event"] == name]
+
+
+def run_readme(folder, cwd, pid, provider, work, replaced):
+    """Run the commands that the README in a folder calls "Three commands", in another folder.
+
+    A recording ends after `work` instead of after its time. `replaced` has the words that a reader
+    replaces, and process ids for names, because the machine may run other servers. Return the
+    outputs.
+    """
+    with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
+        section = file.read().split("\n## Three commands\n")[1].split("\n## ")[0]
+    commands = [line.split(" #")[0].strip() for line in section.splitlines()
+                if line.startswith("    ")]
+    assert len(commands) == 3, commands
+    environment = dict(os.environ, PATH=os.path.dirname(RINGPIPE) + ":" + os.environ["PATH"])
+    outputs = []
+    for command in commands:
+        for word, replacement in replaced.items():
+            command = command.replace(word, replacement)
+        is_recording = " -d 10s" in command
+        with drive.running(["sh", "-c", "exec " + command.replace(" -d 10s", "")], cwd=cwd,
+                           env=environment, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT) as process:
+            if is_recording:
+                wait_for_session(pid, provider, process)
+                work()
+                process.send_signal(signal.SIGINT)
+            outputs.append(process.communicate(timeout=PATIENCE)[0])
+            assert process.returncode == 0, (command, outputs[-1])
+    return outputs

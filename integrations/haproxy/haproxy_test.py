@@ -284,6 +284,14 @@ class HaproxyTest(haproxy_server.HaproxyCase):
         self.assertEqual(len(of_name(events, "requestStart")), 9)
         self.assertEqual(answers, {CALLER})
 
+    def test_the_commands_of_the_readme_work(self):
+        haproxy = self.serve()
+        listed, _, report = servers.run_readme(
+            haproxy_server.HERE, self.folder, haproxy.pid(), "haproxy",
+            lambda: [haproxy.get("/") for _ in range(10)], {"WORKER": str(haproxy.pid())})
+        self.assertRegex(listed, rf"(?m)^ *{haproxy.pid()}\b.*haproxy")
+        self.assertRegex(report, "haproxy/request +[1-9]")
+
     def test_wrong_options_are_refused(self):
         for name, value in (("SAMPLE", "0"), ("SAMPLE", "-1"), ("SAMPLE", "1x"),
                             ("SAMPLE", "99999999999999999999999"), ("TRACE_CONTEXT", "maybe")):

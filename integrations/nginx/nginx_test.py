@@ -275,6 +275,15 @@ class NginxTest(nginx_server.NginxCase):
             drive.interrupt(collector)
         self.assertEqual(count(), 7)
 
+    def test_the_commands_of_the_readme_work(self):
+        nginx = self.serve()
+        [pid] = nginx.pids()
+        listed, _, report = servers.run_readme(
+            nginx_server.HERE, self.folder, pid, "nginx",
+            lambda: [nginx.get("/page.txt") for _ in range(10)], {"WORKER": str(pid)})
+        self.assertRegex(listed, rf"(?m)^ *{pid}\b.*nginx")
+        self.assertRegex(report, "nginx/request +[1-9]")
+
     def test_wrong_directives_are_refused_with_their_place(self):
         nginx = Nginx(self.module, self.folder)
         for wrong, text in (("ringpipe_sample 0;", "must be"), ("ringpipe_spans some;", "some"),

@@ -160,6 +160,20 @@ class PostgresqlTest(WithExtension):
         self.assertEqual(change("aborts"), total("transaction__abort"))
         self.assertGreaterEqual(change("aborts"), 2)
 
+    def test_the_commands_of_the_readme_work(self):
+        with subprocess.Popen([self.programs + "/psql", "-qXAt"], env=self.server.environment,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            def ask(query):
+                print(query, file=client.stdin, flush=True)
+                return int(client.stdout.readline())
+
+            pid = ask("SELECT pg_backend_pid();")
+            listed, _, report = servers.run_readme(
+                HERE, self.traces, pid, "postgresql",
+                lambda: [ask("SELECT 1;") for _ in range(10)], {"BACKEND": str(pid)})
+        self.assertRegex(listed, rf"(?m)^ *{pid}\b.*postgres")
+        self.assertRegex(report, "postgresql/query +[1-9]")
+
     def test_statements_agree_with_pg_stat_statements(self):
         columns = ("calls", "rows", "shared_blks_hit", "shared_blks_read", "shared_blks_dirtied",
                    "temp_blks_written", "wal_records", "wal_bytes")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import redis_case
-from redis_case import ACTIVITY, CALLER, PATIENCE, TRACE_ID, RedisCase, drive
+from redis_case import ACTIVITY, CALLER, PATIENCE, TRACE_ID, RedisCase, drive, servers
 
 
 class RedisTest(RedisCase):
@@ -103,6 +103,44 @@ class RedisTest(RedisCase):
             self.assertEqual(hashes[0], hashes[1])
             self.assertNotEqual(hashes[0], hashes[2])
             server.stop()
+
+    def test_the_commands_of_the_readme_work(self):
+        server = self.serve()
+
+        def work():
+            drive.wait_for(lambda: server.info("ringpipe")["ringpipe_filter"] == "1",
+                           "the module's events", [server.process])
+            for _ in range(10):
+                server.run("incr", "a")
+
+        _, report, info = servers.run_readme(
+            redis_case.HERE, self.folder, server.process.pid, "redis", work,
+            {"--name redis-server": f"-p {server.process.pid}",
+             "redis-cli": f"redis-cli -p {server.port}"})
+        self.assertRegex(report, "redis/command +[1-9]")
+        self.assertIn("ringpipe_tracing:1", info)
+
+    def test_the_keys_of_a_command_are_those_that_the_server_finds(self):
+        server = self.serve(arguments=("key-names", "plain"))
+        commands = [text.split() for text in (
+            "get k1", "GET k1", "set k1 v ex 9", "get", "get k1 k2", "mget k1 k2 k3",
+            "mset k1 1 k2 2", "mset k1 1 k2", "del k1 k2", "rename k1 k2", "bitop and k1 k2 k3",
+            "blpop k1 k2 0.01", "object encoding k1", "object", "sort k1 store k2",
+            "zunionstore k1 2 k2 k3", "zunion 2 k1 k2", "eval 0 2 k1 k2 a", "ping", "ping k1",
+            "xread streams k1 k2 0 0", "memory usage k1", "lmpop 2 k1 k2 left", "touch k1 k2",
+            "georadius k1 1 1 1 m store k2", "msetnx k1 v", "migrate 127.0.0.1 1 k1 0 1",
+            "xgroup create k1 g 0", "smove k1 k2 k3")]
+        with self.recording(server, "--providers", "redis:1") as events:
+            for command in commands:
+                server.run(*command)
+        starts = self.of_name(events, "commandStart")
+        for command, start in zip(commands, starts):
+            self.assertEqual(start["command"], command[0].lower())
+            # The reply is an error where there are no keys.
+            keys = [key for key in server.run("command", "getkeys", *command)
+                    if key in ("k1", "k2", "k3")]
+            self.assertEqual(start["keys"], len(keys), command)
+            self.assertIn(start["key"], keys or [""], command)
 
     def test_a_trace_id_in_front_of_a_command_is_that_of_its_span(self):
         server = self.serve("--appendonly", "yes")
