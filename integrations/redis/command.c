@@ -9,29 +9,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "events.h"
-
-#define NAME_BYTES 32
-#define ARGUMENTS_ON_STACK 64
 
 enum { OUTER, IN_SCRIPT, DEPTHS };
 
 struct command {
-	struct rp_span span;
+	struct rp_activity activity;
+	uint64_t begun_ns;		/* 0: none runs */
 	size_t name_bytes;
 	char name[NAME_BYTES];
 };
 
-/* The arguments of a command as one array. */
-struct arguments {
-	struct redis_string **strings;
-	struct redis_string *on_stack[ARGUMENTS_ON_STACK];
-	int count;
-	uint64_t bytes;
-};
-
 static struct command running[DEPTHS];
+static const struct command *current;	/* whose activity is that of the thread, or NULL */
 static bool may_run_script;		/* the command that runs, or the last one */
 static const struct rp_activity no_activity;
 
@@ -51,31 +43,45 @@ static const char *latency_class(uint64_t duration_ns)
 	return "100 ms or more";
 }
 
-static void end(struct command *command, const char *ended_by)
+static uint64_t now_ns(void)
 {
-	struct rp_activity before;
-	uint64_t duration_ns;
+	struct timespec now;
 
-	if (command->span.begun_ns == 0)
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Makes the activity of the command that of the thread, for the events that it causes. */
+static void set_activity(const struct command *command)
+{
+	if (current != command)
+		rp_activity_set(command ? &command->activity : &no_activity);
+	current = command;
+}
+
+static void end(struct command *command, const char *ended_by, uint64_t now)
+{
+	uint64_t duration_ns = now - command->begun_ns;
+
+	if (command->begun_ns == 0)
 		return;
-	duration_ns = rp_span_end(&command->span, &before);
+	command->begun_ns = 0;
+	set_activity(command);
 	redis_command_stop(command->name, command->name_bytes, latency_class(duration_ns), ended_by,
 			   duration_ns);
 	slow_log_note(duration_ns);
 }
 
-static void end_all(const char *ended_by)
-{
-	if (running[OUTER].span.begun_ns == 0 && running[IN_SCRIPT].span.begun_ns == 0)
-		return;
-	end(&running[IN_SCRIPT], ended_by);
-	end(&running[OUTER], ended_by);
-	rp_activity_set(&no_activity);
-}
-
 void command_end_all(void)
 {
-	end_all("event loop");
+	uint64_t now;
+
+	if (!current)
+		return;
+	now = now_ns();
+	end(&running[IN_SCRIPT], "event loop", now);
+	end(&running[OUTER], "event loop", now);
+	set_activity(NULL);
 }
 
 bool command_is_wanted(void)
@@ -84,105 +90,106 @@ bool command_is_wanted(void)
 	       redis_slow_command_enabled();
 }
 
-static bool get_arguments(struct redis_filtered *command, struct arguments *arguments)
+static void set_name(struct command *command, const struct redis_string *string)
 {
 	size_t bytes;
+	const char *text = redis->StringPtrLen(string, &bytes);
 
-	arguments->count = redis->CommandFilterArgsCount(command);
-	arguments->strings = arguments->on_stack;
-	arguments->bytes = 0;
-	if (arguments->count > ARGUMENTS_ON_STACK) {
-		arguments->strings = calloc((size_t)arguments->count, sizeof(*arguments->strings));
-		if (!arguments->strings)
-			return false;
-	}
-	for (int i = 0; i < arguments->count; i++) {
-		arguments->strings[i] = redis->CommandFilterArgGet(command, i);
-		redis->StringPtrLen(arguments->strings[i], &bytes);
-		arguments->bytes += bytes;
-	}
-	return true;
-}
-
-/* A name that is no command may be part of anything, such as a password, so it is not shown. */
-static void set_name(struct command *command, const struct redis_string *string, bool is_known)
-{
-	static const char unknown[] = "(unknown)";
-	const char *text = unknown;
-	size_t bytes = sizeof(unknown) - 1;
-
-	if (is_known)
-		text = redis->StringPtrLen(string, &bytes);
 	command->name_bytes = bytes < NAME_BYTES ? bytes : NAME_BYTES;
 	for (size_t i = 0; i < command->name_bytes; i++)
 		command->name[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 0x20)
 								    : text[i];
 }
 
+/* The server's own search for keys, for commands that are not in the table. */
+static int search_keys(struct command *command, struct redis_filtered *filtered, int arguments,
+		       int *ret_first)
+{
+	static const char unknown[] = "(unknown)";
+	struct redis_string **strings = calloc((size_t)arguments, sizeof(*strings));
+	int count = 0, *places;
+
+	for (int i = 0; strings && i < arguments; i++)
+		strings[i] = redis->CommandFilterArgGet(filtered, i);
+	errno = ENOENT;
+	places = strings ? redis->GetCommandKeys(NULL, strings, arguments, &count) : NULL;
+	/* A name that is no command may be part of anything, such as a password. */
+	if (!places && errno == ENOENT) {
+		command->name_bytes = sizeof(unknown) - 1;
+		memcpy(command->name, unknown, command->name_bytes);
+	}
+	if (places) {
+		*ret_first = places[0];
+		redis->Free(places);
+	}
+	free(strings);
+	return count;
+}
+
 static void write_start(struct command *command, struct redis_filtered *filtered, uint64_t client)
 {
 	struct key key = { .name = "" };
-	struct arguments arguments;
-	int key_count = 0, *keys;
+	int first = 0, count = redis->CommandFilterArgsCount(filtered), keys;
+	uint64_t sum = 0;
+	size_t bytes;
 
-	if (!get_arguments(filtered, &arguments))
-		return;
-	errno = 0;
-	keys = redis->GetCommandKeys(NULL, arguments.strings, arguments.count, &key_count);
-	set_name(command, arguments.strings[0], keys || errno != ENOENT);
-	if (keys)
-		key = key_of(arguments.strings[keys[0]]);
+	for (int i = 0; i < count; i++) {
+		redis->StringPtrLen(redis->CommandFilterArgGet(filtered, i), &bytes);
+		sum += bytes;
+	}
+	set_name(command, redis->CommandFilterArgGet(filtered, 0));
+	keys = command_table_find(command->name, command->name_bytes, count, &first);
+	if (keys < 0)
+		keys = search_keys(command, filtered, count, &first);
+	if (keys > 0)
+		key = key_of(redis->CommandFilterArgGet(filtered, first));
 	/* eval, evalsha, fcall, their variants, and exec */
 	if (command == &running[OUTER])
-		may_run_script = memchr("ef", command->name[0], 2) != NULL;
-	redis_command_start(command->name, command->name_bytes, client, (uint32_t)arguments.count,
-			    keys ? (uint32_t)key_count : 0, arguments.bytes, key.hash, key.name,
-			    key.bytes);
-	if (keys)
-		redis->Free(keys);
-	if (arguments.strings != arguments.on_stack)
-		free(arguments.strings);
+		may_run_script = command->name[0] == 'e' || command->name[0] == 'f';
+	redis_command_start(command->name, command->name_bytes, client, (uint32_t)count,
+			    (uint32_t)keys, sum, key.hash, key.name, key.bytes);
 }
 
-/* Makes the activity of the command that of the thread, for the events that it causes. */
-static void begin_activity(struct rp_span *span, const char *traceparent, size_t bytes)
+static void begin_activity(struct command *command, const char *traceparent, size_t bytes)
 {
-	struct rp_activity before;
 	uint8_t flags;
 
-	rp_span_begin(span, &before);
 	if (!traceparent ||
-	    rp_traceparent_parse(traceparent, bytes, &span->activity, &flags) < 0)
-		return;
-	rp_activity_set(&span->activity);
+	    rp_traceparent_parse(traceparent, bytes, &command->activity, &flags) < 0) {
+		rp_activity_generate(&command->activity.id);
+		command->activity.related = command == &running[OUTER] ? no_activity.id
+								       : running[OUTER].activity.id;
+	}
+	current = NULL;
+	set_activity(command);
 }
 
 void command_begin(struct redis_filtered *filtered, const char *traceparent, size_t bytes)
 {
 	struct command *command;
-	uint64_t client = 0;
+	uint64_t client = 0, now = now_ns();
 	int depth = OUTER;
 
 	/* The server takes long for the flags, so the module asks only where they may be set. */
-	if (running[OUTER].span.begun_ns && may_run_script &&
+	if (running[OUTER].begun_ns && may_run_script &&
 	    (redis->GetContextFlags(NULL) & REDIS_CONTEXT_SCRIPT))
 		depth = IN_SCRIPT;
 	command = &running[depth];
+	end(&running[IN_SCRIPT], "next command", now);
 	if (depth == OUTER)
-		end_all("next command");
-	else
-		end(command, "next command");
-	if (!command_is_wanted())
+		end(&running[OUTER], "next command", now);
+	if (!command_is_wanted()) {
+		set_activity(NULL);
 		return;
+	}
 	if (redis->CommandFilterGetClientId)
 		client = redis->CommandFilterGetClientId(filtered);
 	if (!traceparent && depth == OUTER) {
 		traceparent = client_trace_find(client);
 		bytes = RP_TRACEPARENT_SIZE - 1;
 	}
-	if (depth == IN_SCRIPT)
-		rp_activity_set(&running[OUTER].span.activity);
-	begin_activity(&command->span, traceparent, bytes);
+	begin_activity(command, traceparent, bytes);
+	command->begun_ns = now;
 	tracing_stats.spans++;
 	write_start(command, filtered, client);
 }

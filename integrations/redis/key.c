@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keys in events. Names of keys often contain names of users, so by default an event contains a
- * hash, by which events of the same key can be found. SipHash-2-4 with a random key makes it
+ * hash, by which events of the same key can be found. SipHash-1-3 with a random key makes it
  * impossible to find a name by trying names.
  */
 #include "tracing.h"
@@ -44,30 +44,30 @@ static uint64_t hash(const void *data, size_t bytes)
 	for (; bytes >= sizeof(word); bytes -= sizeof(word), from += sizeof(word)) {
 		memcpy(&word, from, sizeof(word));
 		v[3] ^= word;
-		mix(v, 2);
+		mix(v, 1);
 		v[0] ^= word;
 	}
 	for (size_t i = 0; i < bytes; i++)
 		last |= (uint64_t)from[i] << 8 * i;
 	v[3] ^= last;
-	mix(v, 2);
+	mix(v, 1);
 	v[0] ^= last;
 	v[2] ^= 0xff;
-	mix(v, 4);
+	mix(v, 3);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 void key_init(bool shows)
 {
-	shows_names = shows;
-	if (hash_key[0] == 0 &&
-	    getrandom(hash_key, sizeof(hash_key), GRND_NONBLOCK) != (ssize_t)sizeof(hash_key)) {
-		/* The kernel is still starting; the activity ids of ringpipe are random, too. */
-		struct rp_guid id;
+	struct rp_guid id;
 
-		rp_activity_generate(&id);
-		memcpy(hash_key, &id, sizeof(hash_key));
-	}
+	shows_names = shows;
+	if (hash_key[0] != 0 ||
+	    getrandom(hash_key, sizeof(hash_key), GRND_NONBLOCK) == (ssize_t)sizeof(hash_key))
+		return;
+	/* The kernel is still starting; the activity ids of ringpipe are random, too. */
+	rp_activity_generate(&id);
+	memcpy(hash_key, &id, sizeof(hash_key));
 }
 
 struct key key_of(const struct redis_string *string)

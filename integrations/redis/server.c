@@ -30,35 +30,22 @@ static uint64_t field_of(struct redis_server_info *info, const char *name)
 	return redis->ServerInfoGetFieldUnsigned(info, name, &error);
 }
 
-static int on_expired(struct redis_context *context, int type, const char *event,
-		      struct redis_string *name)
+static int on_key(struct redis_context *context, int type, const char *event,
+		  struct redis_string *name)
 {
-	struct key key = { .name = "" };
+	bool is_expired = type & REDIS_NOTIFY_EXPIRED;
 	uint32_t database;
+	struct key key;
 
-	(void)type;
 	(void)event;
-	if (!redis_key_expired_enabled())
+	if (is_expired ? !redis_key_expired_enabled() : !redis_key_evicted_enabled())
 		return REDIS_OK;
 	database = (uint32_t)redis->GetSelectedDb(context);
 	key = key_of(name);
-	redis_key_expired(database, key.hash, key.name, key.bytes);
-	return REDIS_OK;
-}
-
-static int on_evicted(struct redis_context *context, int type, const char *event,
-		      struct redis_string *name)
-{
-	struct key key = { .name = "" };
-	uint32_t database;
-
-	(void)type;
-	(void)event;
-	if (!redis_key_evicted_enabled())
-		return REDIS_OK;
-	database = (uint32_t)redis->GetSelectedDb(context);
-	key = key_of(name);
-	redis_key_evicted(database, key.hash, key.name, key.bytes);
+	if (is_expired)
+		redis_key_expired(database, key.hash, key.name, key.bytes);
+	else
+		redis_key_evicted(database, key.hash, key.name, key.bytes);
 	return REDIS_OK;
 }
 
@@ -89,25 +76,16 @@ static void on_client(uint64_t subevent, const void *data)
 static void on_persistence(uint64_t subevent)
 {
 	static const char *kind = "RDB";
+	const char *state = "started";
 
-	switch (subevent) {
-	case REDIS_RDB_START:
-	case REDIS_SYNC_RDB_START:
-		kind = "RDB";
-		redis_persistence(kind, "started", false);
-		break;
-	case REDIS_AOF_START:
-	case REDIS_SYNC_AOF_START:
-		kind = "AOF";
-		redis_persistence(kind, "started", false);
-		break;
-	case REDIS_PERSISTENCE_ENDED:
-		redis_persistence(kind, "ended", false);
-		break;
-	case REDIS_PERSISTENCE_FAILED:
-		redis_persistence(kind, "failed", false);
-		break;
-	}
+	if (subevent == REDIS_PERSISTENCE_ENDED)
+		state = "ended";
+	else if (subevent == REDIS_PERSISTENCE_FAILED)
+		state = "failed";
+	else
+		kind = subevent == REDIS_RDB_START || subevent == REDIS_SYNC_RDB_START ? "RDB"
+										      : "AOF";
+	redis_persistence(kind, state, false);
 }
 
 /* A child is born or died. The server allows one at a time. */
@@ -321,10 +299,10 @@ static void subscribe_to_keys(void)
 
 	if (!has_expired && redis_key_expired_enabled())
 		has_expired = redis->SubscribeToKeyspaceEvents(
-			own_context, REDIS_NOTIFY_EXPIRED, on_expired) == REDIS_OK;
+			own_context, REDIS_NOTIFY_EXPIRED, on_key) == REDIS_OK;
 	if (!has_evicted && redis_key_evicted_enabled())
 		has_evicted = redis->SubscribeToKeyspaceEvents(
-			own_context, REDIS_NOTIFY_EVICTED, on_evicted) == REDIS_OK;
+			own_context, REDIS_NOTIFY_EVICTED, on_key) == REDIS_OK;
 }
 
 void server_update(void)
@@ -337,6 +315,9 @@ void server_update(void)
 	}
 	if (has_commands != command_is_wanted()) {
 		has_commands = !has_commands;
+		/* Modules may have added commands since the last session. */
+		if (has_commands)
+			command_table_read(own_context);
 		command_end_all();
 		subscribe(REDIS_EVENT_LOOP, has_commands);
 		subscribe(REDIS_CONFIG, has_commands);

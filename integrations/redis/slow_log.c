@@ -17,7 +17,7 @@ static uint64_t limit_ns = UINT64_MAX;
 static bool is_pending;
 static long long last_entry = -1;
 
-static const char *text_of(struct redis_reply *reply, size_t *ret_bytes)
+const char *reply_text(struct redis_reply *reply, size_t *ret_bytes)
 {
 	const char *text = reply ? redis->CallReplyStringPtr(reply, ret_bytes) : NULL;
 
@@ -26,9 +26,9 @@ static const char *text_of(struct redis_reply *reply, size_t *ret_bytes)
 	return text ? text : "";
 }
 
-static long long integer_at(struct redis_reply *entry, size_t index)
+long long reply_integer(struct redis_reply *array, size_t index)
 {
-	return redis->CallReplyInteger(redis->CallReplyArrayElement(entry, index));
+	return redis->CallReplyInteger(redis->CallReplyArrayElement(array, index));
 }
 
 void slow_log_configure(struct redis_context *context)
@@ -41,7 +41,7 @@ void slow_log_configure(struct redis_context *context)
 
 	if (!reply)
 		return;
-	text = text_of(redis->CallReplyArrayElement(reply, 1), &bytes);
+	text = reply_text(redis->CallReplyArrayElement(reply, 1), &bytes);
 	if (bytes > 0 && bytes < sizeof(number)) {
 		memcpy(number, text, bytes);
 		/* A negative limit disables the log. */
@@ -57,7 +57,7 @@ void slow_log_skip(struct redis_context *context)
 
 	is_pending = false;
 	if (entries && redis->CallReplyLength(entries) > 0)
-		last_entry = integer_at(redis->CallReplyArrayElement(entries, 0), 0);
+		last_entry = reply_integer(redis->CallReplyArrayElement(entries, 0), 0);
 	if (entries)
 		redis->FreeCallReply(entries);
 }
@@ -74,11 +74,11 @@ static void write_entry(struct redis_reply *entry, long long number)
 	const char *name, *address;
 	size_t name_bytes, address_bytes;
 
-	name = text_of(redis->CallReplyArrayElement(arguments, 0), &name_bytes);
-	address = text_of(redis->CallReplyArrayElement(entry, 4), &address_bytes);
+	name = reply_text(redis->CallReplyArrayElement(arguments, 0), &name_bytes);
+	address = reply_text(redis->CallReplyArrayElement(entry, 4), &address_bytes);
 	redis_slow_command((uint64_t)number, name, name_bytes,
 			   (uint32_t)redis->CallReplyLength(arguments),
-			   (uint64_t)integer_at(entry, 2), integer_at(entry, 1) * 1000000000,
+			   (uint64_t)reply_integer(entry, 2), reply_integer(entry, 1) * 1000000000,
 			   address, address_bytes);
 	tracing_stats.slow_commands++;
 }
@@ -96,7 +96,7 @@ void slow_log_read(struct redis_context *context)
 	/* The newest entry is the first. */
 	while (count-- > 0) {
 		struct redis_reply *entry = redis->CallReplyArrayElement(entries, count);
-		long long number = integer_at(entry, 0);
+		long long number = reply_integer(entry, 0);
 
 		if (number > last_entry) {
 			last_entry = number;

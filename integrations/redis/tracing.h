@@ -39,6 +39,18 @@ void command_end_all(void);
 /* A session wants events of commands. */
 bool command_is_wanted(void);
 
+/* command_table.c */
+#define NAME_BYTES 32		/* of the name of a command; the rest is cut off */
+
+/* Ask the server for its commands. */
+void command_table_read(struct redis_context *context);
+/*
+ * Return the number of keys among so many arguments, 0 if the server rejects that number, and -1 if
+ * the table does not have the command or its keys may be anywhere. If there are keys, `*ret_first`
+ * is the index of the first one.
+ */
+int command_table_find(const char *name, size_t bytes, int arguments, int *ret_first);
+
 /* server.c */
 /*
  * Subscribe to those events of the server that are wanted now, and to no others.
@@ -47,6 +59,9 @@ bool command_is_wanted(void);
 void server_update(void);
 
 /* slow_log.c */
+/* Return "" if the reply is no text. */
+const char *reply_text(struct redis_reply *reply, size_t *ret_bytes);
+long long reply_integer(struct redis_reply *array, size_t index);
 /* Read the limit of the slow log again. */
 void slow_log_configure(struct redis_context *context);
 /* A command has ended; `duration_ns` is its time or more. */
