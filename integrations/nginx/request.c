@@ -170,8 +170,8 @@ static void begin_phase(struct ringpipe_request *request, void (*begin)(struct r
 
 static inline __attribute__((always_inline)) bool is_traced(void)
 {
-	return nginx_request_start_enabled() || nginx_content_phase_start_enabled() ||
-	       nginx_upstream_start_enabled();
+	return nginx_request_start_enabled() || nginx_request_stop_enabled() ||
+	       nginx_content_phase_start_enabled() || nginx_upstream_start_enabled();
 }
 
 static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *span),

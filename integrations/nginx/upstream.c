@@ -41,7 +41,7 @@ static void begin(const ngx_peer_connection_t *connection, struct peer *peer)
 
 	peer->begun_ns = ringpipe_now_ns();
 	if (!request || request->begun_ns == 0 || !(request->spans & RINGPIPE_SPANS_UPSTREAM) ||
-	    !nginx_upstream_start_enabled())
+	    !(nginx_upstream_start_enabled() || nginx_upstream_stop_enabled()))
 		return;
 	rp_activity_get(&before);
 	rp_activity_set(&request->activity);
