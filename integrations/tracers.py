@@ -18,10 +18,12 @@ def missing():
 
 
 @contextlib.contextmanager
-def bpftrace(pid, library, probe):
-    """Count the calls of a probe. Yield the function that ends the count and returns it."""
-    script = f'usdt:{library}:{probe} {{ @calls = count(); }} BEGIN {{ printf("ready\\n"); }}'
-    command = ["bpftrace", "-p", str(pid), "-e", script]
+def bpftrace(pid, library, probe, condition=""):
+    """Count the calls of a probe in a process, or in all processes if `pid` is None. Yield the
+    function that ends the count and returns it."""
+    script = f"usdt:{library}:{probe} {condition} {{ @calls = count(); }} " \
+        'BEGIN { printf("ready\\n"); }'
+    command = ["bpftrace", *(["-p", str(pid)] if pid else []), "-e", script]
     with drive.running(command, text=True, stdout=subprocess.PIPE,
                        stderr=subprocess.DEVNULL) as tracer:
         while "ready" not in tracer.stdout.readline():
@@ -64,8 +66,9 @@ class Lttng:
                               timeout=PATIENCE).returncode == 0
 
     @contextlib.contextmanager
-    def session(self, event):
-        """Record an event. Yield the function that ends the session and returns the count."""
+    def session(self, event, text=""):
+        """Record an event. Yield the function that ends the session, and returns the number of
+        events with the text."""
         output = tempfile.mkdtemp(dir=self.home)
         for command in (("create", "session", "--output", output),
                         ("enable-channel", "-u", "--subbuf-size=4M", "--num-subbuf=4", "all"),
@@ -78,7 +81,8 @@ class Lttng:
                 raise drive.Failure("lttng cannot end the session")
             done = subprocess.run(["babeltrace2", output], check=True, text=True,
                                   stdout=subprocess.PIPE, timeout=PATIENCE)
-            return done.stdout.count(f" {event}: ")
+            return sum(f" {event}: " in line and text in line
+                       for line in done.stdout.splitlines())
         yield count
 
     def close(self):

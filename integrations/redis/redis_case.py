@@ -13,7 +13,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", ".."))
-from integrations import servers, tracers  # noqa: E402 pylint: disable=wrong-import-position
+from integrations import servers  # noqa: E402 pylint: disable=wrong-import-position
 
 drive = servers.drive
 
