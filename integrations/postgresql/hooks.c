@@ -7,7 +7,6 @@
 #include <fmgr.h>
 #include <miscadmin.h>
 #include <storage/ipc.h>
-#include <storage/proc.h>
 #include <storage/shmem.h>
 #include <utils/guc.h>
 
@@ -61,23 +60,15 @@ static void start_memory(void)
 		memset(ringpipe_shared, 0, shared_size());
 		ringpipe_shared->lock = &GetNamedLWLockTranche("ringpipe")->lock;
 		pg_atomic_init_u64(&ringpipe_shared->generation, 0);
-		ringpipe_shared->cell_count = cell_count();
 	}
 	LWLockRelease(AddinShmemInitLock);
-}
-
-void ringpipe_count(enum ringpipe_counter counter)
-{
-	/* The postmaster and the process that writes the log files have no PGPROC. */
-	if (MyProc)
-		ringpipe_shared->cells[MyProc->pgprocno].values[counter]++;
 }
 
 uint64 ringpipe_counter_sum(enum ringpipe_counter counter)
 {
 	uint64 sum = 0;
 
-	for (uint32 i = 0; i < ringpipe_shared->cell_count; i++)
+	for (uint32 i = 0; i < cell_count(); i++)
 		sum += *(volatile uint64 *)&ringpipe_shared->cells[i].values[counter];
 	return sum;
 }
@@ -88,6 +79,8 @@ static void on_transaction(XactEvent event, void *data)
 		ringpipe_count(RINGPIPE_COMMITS);
 	else if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
 		ringpipe_count(RINGPIPE_ABORTS);
+	else if (event == XACT_EVENT_PRE_COMMIT && ringpipe_had_session)
+		ringpipe_sessions_poll();
 }
 
 static bool check_traceparent(char **text, void **extra, GucSource source)

@@ -8,6 +8,7 @@
 #include <executor/execdesc.h>
 #include <port/atomics.h>
 #include <storage/lwlock.h>
+#include <storage/proc.h>
 
 /* Counters of the whole server, in the order of ringpipe_counter_names. */
 enum ringpipe_counter {
@@ -48,25 +49,44 @@ struct ringpipe_shared {
 	LWLock *lock;			/* of next_id and `wanted` */
 	pg_atomic_uint64 generation;	/* of `wanted` */
 	int next_id;
-	uint32 cell_count;
-	struct ringpipe_wanted wanted[RINGPIPE_SESSIONS_MAX];
+	struct ringpipe_wanted wanted[RINGPIPE_SESSIONS_MAX];	/* by id % RINGPIPE_SESSIONS_MAX */
 	union ringpipe_cell cells[FLEXIBLE_ARRAY_MEMBER];
 };
 
+/* The hooks read these for each statement: no other library may have them. */
+#pragma GCC visibility push(hidden)
 extern struct ringpipe_shared *ringpipe_shared;	/* NULL: not preloaded */
+extern uint64 ringpipe_seen_generation;	/* of the sessions of this process */
+extern bool ringpipe_had_session;	/* in this process */
 extern const char *const ringpipe_counter_names[RINGPIPE_COUNTERS];
 extern bool ringpipe_sql_text;
 extern char *ringpipe_traceparent;
 extern int ringpipe_sample_interval_ms;
 
-void ringpipe_count(enum ringpipe_counter counter);
 uint64 ringpipe_counter_sum(enum ringpipe_counter counter);
 void ringpipe_query_init(void);
 void ringpipe_log_init(void);
 void ringpipe_sampler_init(void);
-void ringpipe_sessions_poll(void);
+void ringpipe_sessions_update(uint64 generation);
 
 uint64 ringpipe_plan_id(PlanState *state);
 void ringpipe_nodes_write(QueryDesc *query, uint64 plan_id);
+#pragma GCC visibility pop
+
+static inline void ringpipe_count(enum ringpipe_counter counter)
+{
+	/* The postmaster and the process that writes the log files have no PGPROC. */
+	if (MyProc)
+		ringpipe_shared->cells[MyProc->pgprocno].values[counter]++;
+}
+
+/* Starts and stops sessions of this process, if SQL wants others than it has. */
+static inline void ringpipe_sessions_poll(void)
+{
+	uint64 generation = pg_atomic_read_u64(&ringpipe_shared->generation);
+
+	if (unlikely(generation != ringpipe_seen_generation))
+		ringpipe_sessions_update(generation);
+}
 
 #endif

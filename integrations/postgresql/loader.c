@@ -6,7 +6,6 @@
 #include <postgres.h>
 
 #include <fmgr.h>
-#include <miscadmin.h>
 
 PG_MODULE_MAGIC;
 
@@ -17,9 +16,6 @@ void _PG_init(void)
 	MemoryContext context = CurrentMemoryContext;
 	ErrorData *error;
 
-	if (!process_shared_preload_libraries_in_progress)
-		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("ringpipe must be in shared_preload_libraries")));
 	PG_TRY();
 	{
 		load_file("$libdir/ringpipe_hooks", false);

@@ -35,48 +35,32 @@ static bool is_secret(const ErrorData *line)
 	return !(plain >> MyBackendType & 1);
 }
 
-static const char *text_of(const ErrorData *line)
-{
-	const char *text = ringpipe_sql_text || !is_secret(line) ? line->message :
-			   line->message_id;
-
-	return text ? text : "";
-}
-
-#define WRITE(level, line) \
-	do { \
-		if (postgresql_log_##level##_enabled()) \
-			postgresql_log_##level(pgstat_get_my_query_id(), \
-					       unpack_sql_state((line)->sqlerrcode), \
-					       text_of(line)); \
-	} while (0)
+#define WRITE(level) \
+	postgresql_log_##level(pgstat_get_my_query_id(), unpack_sql_state(line->sqlerrcode), \
+			       text ? text : "")
 
 static void write_line(const ErrorData *line)
 {
+	const char *text = ringpipe_sql_text || !is_secret(line) ? line->message : line->message_id;
+
 	if (line->elevel >= FATAL)
-		WRITE(critical, line);
+		WRITE(critical);
 	else if (line->elevel >= ERROR)
-		WRITE(error, line);
+		WRITE(error);
 	else if (line->elevel >= WARNING)
-		WRITE(warning, line);
+		WRITE(warning);
 	else if (line->elevel >= LOG)
-		WRITE(notice, line);
+		WRITE(notice);
 	else
-		WRITE(debug, line);
+		WRITE(debug);
 }
 
-static bool is_checkpoint_traced(void)
-{
-	return checkpoint.begun_ns != 0 || postgresql_checkpoint_start_enabled() |
-	       postgresql_checkpoint_stop_enabled();
-}
-
-static void begin_checkpoint(const ErrorData *line, bool is_restartpoint)
+static void begin_checkpoint(const ErrorData *line)
 {
 	struct rp_activity outer;
 
 	rp_span_begin(&checkpoint, &outer);
-	postgresql_checkpoint_start(is_restartpoint, line->message);
+	postgresql_checkpoint_start(line->message_id[0] == 'r', line->message);
 	rp_activity_end(&outer);
 }
 
@@ -103,9 +87,9 @@ static void on_log(ErrorData *line)
 	if (line->elevel >= ERROR)
 		ringpipe_count(RINGPIPE_LOGGED_ERRORS);
 	/* The formats begin with "checkpoint" or "restartpoint". */
-	if (MyBackendType == B_CHECKPOINTER && line->message_id && is_checkpoint_traced()) {
+	if (MyBackendType == B_CHECKPOINTER && line->message_id) {
 		if (strstr(line->message_id, "point starting:"))
-			begin_checkpoint(line, line->message_id[0] == 'r');
+			begin_checkpoint(line);
 		else if (strstr(line->message_id, "point complete:"))
 			end_checkpoint();
 	}

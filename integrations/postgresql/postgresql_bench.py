@@ -15,21 +15,35 @@ WAYS = servers.ways('postgresql:1', 'postgresql,postgresql-log')
 CLIENTS = 2
 
 
-# Without the extension, the same copy of PostgreSQL runs: prepare() adds its folder.
-installed = []
+# Valgrind is slow: what the server does by time would count many times for each transaction.
+SETTINGS = """
+ringpipe.sample_interval = 0
+bgwriter_delay = 10s
+wal_writer_delay = 10s
+"""
+# The server whose stopped cluster each other one copies: prepare() adds it. Without the extension,
+# the same copy of PostgreSQL runs.
+originals = []
 
 
 def prepare(build, folder):
-    installed[:] = [install(folder, build)]
+    server = Server(install(folder, build), tempfile.mkdtemp(dir=folder))
+    server.start('')
+    try:
+        server.bench('-i', '-q', 'postgres')
+    finally:
+        server.stop()
+    originals[:] = [server]
     return 'ringpipe'
 
 
 class Cluster(Server):
     """A server in a folder of its own, with the extension or without one."""
 
-    def __init__(self, module, folder):
+    def __init__(self, module, folder, more=''):
+        [original] = originals
         os.chmod(folder, 0o755)
-        super().__init__(installed[0], tempfile.mkdtemp(dir=folder))
+        super().__init__(original.programs, tempfile.mkdtemp(dir=folder), original, more)
         self.preload = module or ''
 
     def start(self, _is_traced=False, wrapper=(), environment=None):
@@ -45,7 +59,6 @@ class Load:
         self.server.start()
         self.stack = contextlib.ExitStack()
         self.stack.callback(self.server.stop)
-        self.server.bench('-i', '-q', 'postgres')
         load = self.stack.enter_context(drive.running(
             [self.server.programs + '/pgbench', '-n', '-S', '-M', 'prepared', '-c', str(CLIENTS),
              '-T', '36000', 'postgres'], env=self.server.environment, stdout=subprocess.DEVNULL,
@@ -75,9 +88,9 @@ class Load:
 
 
 def instructions(module, folder, _ringpipe, count):
-    server = Cluster(module, folder)
+    server = Cluster(module, folder, SETTINGS)
 
     def work():
-        server.sql(*['SELECT relname FROM pg_class WHERE oid = 1259'] * count)
+        server.bench('-n', '-S', '-M', 'prepared', '-t', str(count), 'postgres')
 
     return callgrind.server_instructions(server, work)

@@ -24,6 +24,7 @@ shared_buffers = 16MB
 fsync = off
 autovacuum = off
 checkpoint_timeout = 1d
+{more}
 """
 
 
@@ -43,14 +44,19 @@ def run(command, **options):
 
 
 def install(folder, build):
-    """Install ringpipe below `folder`, and a copy of PostgreSQL with the extension. PostgreSQL
-    finds its files relative to its program, so the copy needs nothing else. Return the folder of
-    the programs."""
+    """Install ringpipe below `folder`, and a copy of PostgreSQL with the extension. Return the
+    folder of the programs."""
     environment, root = servers.install(folder, build), folder + "/root"
     done = subprocess.run([os.path.join(HERE, "build"), root], check=False, text=True,
                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE,
                           env=environment)
     assert done.returncode == 0, done.stderr
+    return copy_programs(root)
+
+
+def copy_programs(root):
+    """Copy PostgreSQL to below `root`, where the extension is installed. PostgreSQL finds its files
+    relative to its program. Return the folder of the programs."""
     for copied in (SYSTEM, "/usr/share/postgresql/15"):
         shutil.copytree(copied, root + copied, dirs_exist_ok=True,
                         ignore=shutil.ignore_patterns("bitcode", "pgxs", "man"))
@@ -58,10 +64,13 @@ def install(folder, build):
 
 
 class Server:
-    """A cluster of its own, whose processes run as an ordinary user and end with this process."""
+    """A cluster of its own, whose processes run as an ordinary user and end with this process.
+    `original` is a stopped server of which the cluster is a copy, because initdb takes long. `more`
+    are settings."""
 
-    def __init__(self, programs, folder):
+    def __init__(self, programs, folder, original=None, more=""):
         self.programs, self.folder, self.data = programs, folder, folder + "/data"
+        self.more = more
         self.log, self.process = folder + "/log", None
         self.environment = dict(os.environ, TMPDIR=folder, PGHOST=folder, PGUSER="admin",
                                 PGDATABASE="postgres")
@@ -71,14 +80,15 @@ class Server:
             user = pwd.getpwnam("nobody")
             os.chown(folder, user.pw_uid, user.pw_gid)
             self.as_user += [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-        run([*self.as_user, programs + "/initdb", "-D", self.data, "-A", "trust", "-U", "admin",
-             "--no-sync", "--no-instructions"], env=self.environment, cwd=folder,
-            stderr=subprocess.STDOUT)
+        create = ["cp", "-r", "--reflink=auto", original.data, self.data] if original else \
+            [programs + "/initdb", "-D", self.data, "-A", "trust", "-U", "admin", "--no-sync",
+             "--no-instructions"]
+        run([*self.as_user, *create], env=self.environment, cwd=folder, stderr=subprocess.STDOUT)
 
     def start(self, preload="ringpipe", wrapper=(), environment=None):
         """Start the server. A program `wrapper` may run it, to measure it."""
         with open(self.data + "/postgresql.auto.conf", "w", encoding="ascii") as file:
-            file.write(SETTINGS.format(folder=self.folder, preload=preload))
+            file.write(SETTINGS.format(folder=self.folder, preload=preload, more=self.more))
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [*self.as_user, *wrapper, self.programs + "/postgres", "-D", self.data],

@@ -66,7 +66,9 @@ class WithExtension(WithServer):
 
     def end(self, number):
         self.assertEqual(self.server.sql(f"SELECT ringpipe_stop({number})"), [["t"]])
+        self.end_of(number)
 
+    def end_of(self, number):
         def has_ended():
             rows = self.server.sql("SELECT processes, failed, lost FROM ringpipe_sessions() "
                                    f"WHERE id = {number}")
@@ -285,6 +287,24 @@ class PostgresqlTest(WithExtension):
         self.assertIn("pg_write_server_files",
                       self.server.sql(start, user="stranger", check=False))
 
+    def test_an_idle_process_ends_its_session_when_sql_stops_it(self):
+        with subprocess.Popen([self.programs + "/psql", "-qXAt"], stdin=subprocess.PIPE, text=True,
+                              env=self.server.environment, stdout=subprocess.PIPE) as idle:
+            number = self.begin("postgresql")
+            print("SELECT pg_backend_pid();", file=idle.stdin, flush=True)
+            pid = int(idle.stdout.readline())
+            self.end(number)
+            stops = of_name(self.events()[pid], "queryStop")
+            # It continues as before, also where it is idle in a transaction.
+            second = self.begin("postgresql")
+            print("BEGIN; SELECT 1;", file=idle.stdin, flush=True)
+            idle.stdout.readline()
+            self.assertEqual(self.server.sql(f"SELECT ringpipe_stop({second})"), [["t"]])
+            print("COMMIT; SELECT 2;", file=idle.stdin, flush=True)
+            self.assertEqual(idle.stdout.readline(), "2\n")
+            self.end_of(second)
+        self.assertEqual(len(stops), 1)
+
     def test_lines_of_the_log_are_events_with_their_level_and_statement(self):
         events = self.record("DO $$ BEGIN RAISE LOG 'x'; RAISE WARNING 'y %', 1; END $$",
                              options="-c ringpipe.sql_text=on")
@@ -369,15 +389,7 @@ class LongTest(WithExtension):
         self.addCleanup(owner.communicate)
         print("SELECT pg_advisory_lock(1);", file=owner.stdin, flush=True)
         owner.stdout.readline()
-        # An idle backend does not learn of the end of a session, so this one ends.
-        return lambda: self.unlock(owner)
-
-    @staticmethod
-    def unlock(owner):
-        print("SELECT pg_advisory_unlock(1);", file=owner.stdin, flush=True)
-        owner.stdin.close()
-        owner.stdin = None
-        owner.wait(PATIENCE)
+        return lambda: print("SELECT pg_advisory_unlock(1);", file=owner.stdin, flush=True)
 
     def load(self, transactions):
         """Start pgbench behind the gate. Return its process and the backends that wait."""
@@ -400,7 +412,7 @@ class LongTest(WithExtension):
     def test_wrong_arguments_of_a_session_are_refused(self):
         for arguments, text in (
                 ("'a:xyz', '/tmp'", "from \"xyz\" on"), ("'', '/tmp'", "invalid list of"),
-                ("'a', 'here'", "not the absolute path"), ("'a', '/missing'", "not the absolute"),
+                ("'a', 'here'", "not the absolute path"), ("'a', '/missing'", "cannot start"),
                 ("'a', '/etc'", "cannot start a session"), ("'a', '/tmp', 0", "1 to 1024 MB"),
                 ("'a', '/tmp', -5", "1 to 1024 MB"),
                 ("'a' || repeat(',a', 999), '/tmp'", "too long")):

@@ -31,13 +31,10 @@ struct statement {
 	BufferUsage buffers;
 	WalUsage wal;
 	MemoryContextCallback on_free;
-};
-
-/* A call of the executor for a statement. Other statements may run between two such calls. */
-struct call {
+	/* When the executor was called for it. Others may run between two such calls. */
 	struct rp_activity outer;
-	BufferUsage buffers;
-	WalUsage wal;
+	BufferUsage buffers_before;
+	WalUsage wal_before;
 };
 
 static struct statement *statements;	/* of the executor, the newest first */
@@ -46,7 +43,10 @@ static unsigned int depth;		/* calls of traced statements in progress */
 static char database_name[NAMEDATALEN], user_name[NAMEDATALEN];
 static Oid user_id;
 
-/* The hooks of other extensions, or PostgreSQL's own functions. */
+/*
+ * The hooks of other extensions, or PostgreSQL's own functions. The own hooks only call these while
+ * nothing is traced, and need no registers or stack for that.
+ */
 static post_parse_analyze_hook_type previous_analyze;
 static planner_hook_type previous_planner;
 static ExecutorStart_hook_type previous_start;
@@ -55,7 +55,7 @@ static ExecutorFinish_hook_type previous_finish;
 static ExecutorEnd_hook_type previous_end;
 static ProcessUtility_hook_type previous_utility;
 
-static bool is_traced(void)
+static inline bool is_traced(void)
 {
 	return postgresql_query_start_enabled() | postgresql_query_stop_enabled() |
 	       postgresql_nodes_node_enabled();
@@ -97,32 +97,27 @@ static void begin_span(struct rp_span *span, const char *text, int at, int bytes
 static void find_names(void)
 {
 	const Oid id = GetSessionUserId();
-	char *name;
+	const char *database, *user;
 
-	if (!IsTransactionState())
+	if (id == user_id || !IsTransactionState())
 		return;
-	if (!*database_name) {
-		name = get_database_name(MyDatabaseId);
-		strlcpy(database_name, name ? name : "", sizeof(database_name));
-	}
-	if (id != user_id) {
-		name = GetUserNameFromId(id, true);
-		strlcpy(user_name, name ? name : "", sizeof(user_name));
-		user_id = id;
-	}
+	database = get_database_name(MyDatabaseId);
+	user = GetUserNameFromId(id, true);
+	strlcpy(database_name, database ? database : "", sizeof(database_name));
+	strlcpy(user_name, user ? user : "", sizeof(user_name));
+	user_id = id;
 }
 
-static void begin(struct statement *statement, const PlannedStmt *planned, const char *command,
+static void begin(struct statement *statement, const PlannedStmt *planned, CommandTag command,
 		  const char *text)
 {
 	struct rp_activity outer;
 
-	if (!postgresql_query_start_enabled() && !postgresql_query_stop_enabled())
-		return;
 	find_names();
 	begin_span(&statement->span, text, planned->stmt_location, planned->stmt_len, &outer);
-	postgresql_query_start(statement->query_id, depth, command, database_name, user_name,
-			       IsParallelWorker(), ringpipe_sql_text ? text : "***");
+	postgresql_query_start(statement->query_id, depth, GetCommandTagName(command),
+			       database_name, user_name, IsParallelWorker(),
+			       ringpipe_sql_text ? text : "***");
 	rp_activity_end(&outer);
 }
 
@@ -145,41 +140,40 @@ static void end(struct statement *statement, bool error)
 	rp_activity_end(&outer);
 }
 
-static void enter(struct statement *statement, struct call *call)
+static void enter(struct statement *statement)
 {
-	rp_activity_get(&call->outer);
-	if (statement->span.begun_ns)
-		rp_activity_set(&statement->span.activity);
-	call->buffers = pgBufferUsage;
-	call->wal = pgWalUsage;
+	rp_activity_get(&statement->outer);
+	rp_activity_set(&statement->span.activity);
+	statement->buffers_before = pgBufferUsage;
+	statement->wal_before = pgWalUsage;
 	depth++;
 }
 
-static void leave(struct statement *statement, const struct call *call)
+static void leave(struct statement *statement, bool error)
 {
 	depth--;
-	BufferUsageAccumDiff(&statement->buffers, &pgBufferUsage, &call->buffers);
-	WalUsageAccumDiff(&statement->wal, &pgWalUsage, &call->wal);
-	rp_activity_set(&call->outer);
+	BufferUsageAccumDiff(&statement->buffers, &pgBufferUsage, &statement->buffers_before);
+	WalUsageAccumDiff(&statement->wal, &pgWalUsage, &statement->wal_before);
+	rp_activity_set(&statement->outer);
+	if (error)
+		end(statement, true);
 }
 
 /* Runs a call of PostgreSQL for a statement. An error that leaves the call ends the statement. */
 #define DURING(statement, what) \
 	do { \
-		struct call during_; \
-		enter(statement, &during_); \
+		volatile bool error_ = true; \
+		enter(statement); \
 		PG_TRY(); \
 		{ \
 			what; \
+			error_ = false; \
 		} \
-		PG_CATCH(); \
+		PG_FINALLY(); \
 		{ \
-			leave(statement, &during_); \
-			end(statement, true); \
-			PG_RE_THROW(); \
+			leave(statement, error_); \
 		} \
 		PG_END_TRY(); \
-		leave(statement, &during_); \
 	} while (0)
 
 static struct statement *find(const QueryDesc *query)
@@ -202,7 +196,7 @@ static void on_free(void *data)
 	*link = statement->next;
 }
 
-static void start_traced(QueryDesc *query, int flags)
+static pg_noinline void start_traced(QueryDesc *query, int flags)
 {
 	struct statement first = {
 		.query = query,
@@ -211,8 +205,8 @@ static void start_traced(QueryDesc *query, int flags)
 
 	if (postgresql_nodes_node_enabled())
 		query->instrument_options |= INSTRUMENT_ALL;
-	begin(&first, query->plannedstmt,
-	      GetCommandTagName(CreateCommandTag((Node *)query->plannedstmt)), query->sourceText);
+	begin(&first, query->plannedstmt, CreateCommandTag((Node *)query->plannedstmt),
+	      query->sourceText);
 	DURING(&first, previous_start(query, flags);
 	       statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement)));
 	/* As in EXPLAIN, the buffers and the WAL of the start do not count. */
@@ -227,49 +221,62 @@ static void start_traced(QueryDesc *query, int flags)
 
 static void on_start(QueryDesc *query, int flags)
 {
-	if (flags & EXEC_FLAG_EXPLAIN_ONLY) {
-		previous_start(query, flags);
-		return;
-	}
+	const bool executes = !(flags & EXEC_FLAG_EXPLAIN_ONLY);
+
 	ringpipe_sessions_poll();
-	ringpipe_count(RINGPIPE_STATEMENTS);
-	if (is_traced())
+	if (executes)
+		ringpipe_count(RINGPIPE_STATEMENTS);
+	if (executes && unlikely(is_traced()))
 		start_traced(query, flags);
 	else
 		previous_start(query, flags);
+}
+
+static pg_noinline void run_traced(struct statement *statement, QueryDesc *query,
+				   ScanDirection direction, uint64 count, bool once)
+{
+	DURING(statement, previous_run(query, direction, count, once));
+	statement->rows += query->estate->es_processed;
 }
 
 static void on_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 {
 	struct statement *statement = find(query);
 
-	if (!statement) {
+	if (unlikely(statement))
+		run_traced(statement, query, direction, count, once);
+	else
 		previous_run(query, direction, count, once);
-		return;
-	}
-	DURING(statement, previous_run(query, direction, count, once));
-	statement->rows += query->estate->es_processed;
+}
+
+static pg_noinline void finish_traced(struct statement *statement, QueryDesc *query)
+{
+	DURING(statement, previous_finish(query));
 }
 
 static void on_finish(QueryDesc *query)
 {
 	struct statement *statement = find(query);
 
-	if (statement)
-		DURING(statement, previous_finish(query));
+	if (unlikely(statement))
+		finish_traced(statement, query);
 	else
 		previous_finish(query);
+}
+
+static pg_noinline void end_traced(struct statement *statement, QueryDesc *query)
+{
+	if (postgresql_nodes_node_enabled() && query->planstate->instrument)
+		DURING(statement, ringpipe_nodes_write(query, statement->plan_id));
+	end(statement, false);
 }
 
 static void on_end(QueryDesc *query)
 {
 	struct statement *statement = find(query);
 
-	if (statement) {
-		if (postgresql_nodes_node_enabled() && query->planstate->instrument)
-			DURING(statement, ringpipe_nodes_write(query, statement->plan_id));
-		end(statement, false);
-	}
+	if (unlikely(statement))
+		end_traced(statement, query);
 	previous_end(query);
 }
 
@@ -288,59 +295,55 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 		return;
 	}
 	statement = (struct statement){ .query_id = planned->queryId };
-	begin(&statement, planned, GetCommandTagName(CreateCommandTag(planned->utilityStmt)),
-	      text);
+	begin(&statement, planned, CreateCommandTag(planned->utilityStmt), text);
 	DURING(&statement, previous_utility(planned, text, read_only, context, parameters,
 					    environment, receiver, completion));
 	statement.rows = completion ? completion->nprocessed : 0;
 	end(&statement, false);
 }
 
-static void end_plan(struct rp_span *span, uint64 query_id, const PlannedStmt *planned,
-		     const struct rp_activity *before)
-{
-	double cost = planned ? planned->planTree->total_cost : 0;
-	double rows = planned ? planned->planTree->plan_rows : 0;
-	struct rp_activity outer;
-	uint64_t duration_ns = rp_span_end(span, &outer);
-
-	postgresql_plan_stop(query_id, cost, rows, !planned, duration_ns);
-	rp_activity_end(before);
-}
-
-static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamListInfo parameters)
+static pg_noinline PlannedStmt *plan_traced(Query *parse, const char *text, int options,
+					    ParamListInfo parameters)
 {
 	/* The planner changes the query. */
 	const uint64 query_id = parse->queryId;
-	PlannedStmt *planned;
-	struct rp_activity outer;
+	PlannedStmt *volatile planned = NULL;
+	struct rp_activity outer, inner;
 	struct rp_span span;
+	uint64_t duration_ns;
 
-	ringpipe_sessions_poll();
-	ringpipe_count(RINGPIPE_PLANS);
-	if (!(postgresql_plan_start_enabled() | postgresql_plan_stop_enabled()))
-		return previous_planner(parse, text, options, parameters);
 	begin_span(&span, text, parse->stmt_location, parse->stmt_len, &outer);
 	postgresql_plan_start(query_id);
 	PG_TRY();
 	{
 		planned = previous_planner(parse, text, options, parameters);
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
-		end_plan(&span, query_id, NULL, &outer);
-		PG_RE_THROW();
+		duration_ns = rp_span_end(&span, &inner);
+		postgresql_plan_stop(query_id, planned ? planned->planTree->total_cost : 0,
+				     planned ? planned->planTree->plan_rows : 0, !planned,
+				     duration_ns);
+		rp_activity_end(&outer);
 	}
 	PG_END_TRY();
-	end_plan(&span, query_id, planned, &outer);
 	return planned;
+}
+
+static PlannedStmt *on_plan(Query *parse, const char *text, int options, ParamListInfo parameters)
+{
+	ringpipe_sessions_poll();
+	ringpipe_count(RINGPIPE_PLANS);
+	if (unlikely(postgresql_plan_start_enabled() | postgresql_plan_stop_enabled()))
+		return plan_traced(parse, text, options, parameters);
+	return previous_planner(parse, text, options, parameters);
 }
 
 /* Computes the id of a query while a session wants it: always to do so would cost 3 %. */
 static void on_analyze(ParseState *state, Query *query, JumbleState *jumble)
 {
 	ringpipe_sessions_poll();
-	if (is_traced() && query->queryId == 0 && state->p_sourcetext &&
+	if (unlikely(is_traced()) && query->queryId == 0 && state->p_sourcetext &&
 	    compute_query_id != COMPUTE_QUERY_ID_OFF)
 		(void)JumbleQuery(query, state->p_sourcetext);
 	if (previous_analyze)

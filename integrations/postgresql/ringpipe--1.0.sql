@@ -3,8 +3,7 @@
 
 CREATE FUNCTION ringpipe_start(providers text, folder text, buffer_mb integer DEFAULT 4)
 	RETURNS integer AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION ringpipe_start IS
-	'start a session in all processes that execute statements, one trace each in a folder';
+COMMENT ON FUNCTION ringpipe_start IS 'start a session in all processes that execute statements';
 
 CREATE FUNCTION ringpipe_stop(id integer)
 	RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
@@ -14,8 +13,7 @@ CREATE FUNCTION ringpipe_sessions(OUT id integer, OUT providers text, OUT folder
 	OUT running boolean, OUT processes integer, OUT failed integer, OUT delivered bigint,
 	OUT lost bigint)
 	RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION ringpipe_sessions IS
-	'list the sessions that ringpipe_start() started since the server started';
+COMMENT ON FUNCTION ringpipe_sessions IS 'list the sessions that ringpipe_start() started';
 
 CREATE FUNCTION ringpipe_counters(OUT name text, OUT value bigint)
 	RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

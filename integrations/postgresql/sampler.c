@@ -9,10 +9,10 @@
 #include <commands/progress.h>
 #include <miscadmin.h>
 #include <pgstat.h>
+#include <port/pg_bitutils.h>
 #include <postmaster/bgworker.h>
 #include <storage/latch.h>
 #include <storage/lock.h>
-#include <storage/proc.h>
 #include <storage/procarray.h>
 #include <tcop/tcopprot.h>
 #include <utils/array.h>
@@ -54,19 +54,15 @@ static void write_vacuum(const PgBackendStatus *status)
 
 static void write_wait(const PgBackendStatus *status, uint32 wait)
 {
-	const char *type = "running", *event = "";
+	/* NULL: the process does not wait. */
+	const char *type = pgstat_get_wait_event_type(wait), *event = pgstat_get_wait_event(wait);
 
 	/* A process that waits for work does not wait for a resource. */
 	if (status->st_procpid == MyProcPid || status->st_state == STATE_IDLE ||
-	    (wait & WAIT_CLASS) == PG_WAIT_ACTIVITY)
+	    (wait & WAIT_CLASS) == PG_WAIT_ACTIVITY ||
+	    (!wait && status->st_state == STATE_UNDEFINED))
 		return;
-	if (wait) {
-		type = pgstat_get_wait_event_type(wait);
-		event = pgstat_get_wait_event(wait);
-	} else if (status->st_state == STATE_UNDEFINED) {
-		return;
-	}
-	postgresql_samples_wait(status->st_procpid, status->st_query_id, type ? type : "",
+	postgresql_samples_wait(status->st_procpid, status->st_query_id, type ? type : "running",
 				event ? event : "");
 }
 
@@ -99,9 +95,8 @@ static const char *mode_of_owner(const LockData *locks, const LOCKTAG *tag, int 
 		    memcmp(&lock->locktag, tag, sizeof(*tag)) != 0)
 			continue;
 		/* The strongest mode. */
-		for (LOCKMODE mode = MaxLockMode; mode > 0; mode--)
-			if (lock->holdMask & LOCKBIT_ON(mode))
-				return GetLockmodeName(tag->locktag_lockmethodid, mode);
+		return GetLockmodeName(tag->locktag_lockmethodid,
+				       pg_leftmost_one_pos32((uint32)lock->holdMask));
 	}
 	return "";
 }
@@ -163,8 +158,7 @@ static bool sample(void)
 	pgstat_clear_snapshot();
 	if (processes && sample_processes() && postgresql_samples_lock_wait_enabled())
 		sample_locks();
-	if (postgresql_samples_writes_enabled())
-		sample_writes();
+	sample_writes();
 	ringpipe_count(RINGPIPE_SAMPLES);
 	return true;
 }
@@ -195,7 +189,6 @@ void ringpipe_sampler_main(Datum argument)
 	int interval_ms;
 
 	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SIG_IGN);
 	BackgroundWorkerUnblockSignals();
 	create_counters();
 	context = AllocSetContextCreate(TopMemoryContext, "ringpipe sampler",
@@ -217,7 +210,6 @@ void ringpipe_sampler_init(void)
 {
 	BackgroundWorker worker = {
 		.bgw_name = "ringpipe sampler",
-		.bgw_type = "ringpipe sampler",
 		.bgw_flags = BGWORKER_SHMEM_ACCESS,
 		.bgw_start_time = BgWorkerStart_ConsistentState,
 		.bgw_restart_time = 5,

@@ -2,17 +2,18 @@
 /*
  * Sessions that SQL starts. The shared memory holds what is wanted. Each process that executes
  * statements compares the generation of it with its own, and starts or stops its own sessions when
- * they differ. A process that executes none learns of a change at its next statement.
+ * they differ, at its next statement. The end of a session also reaches a process that waits for a
+ * client: ringpipe_stop() makes such processes execute an empty transaction.
  */
 #include "hooks.h"
-
-#include <sys/stat.h>
 
 #include <catalog/pg_authid_d.h>
 #include <fmgr.h>
 #include <funcapi.h>
 #include <miscadmin.h>
 #include <storage/ipc.h>
+#include <storage/procsignal.h>
+#include <storage/sinvaladt.h>
 #include <utils/acl.h>
 #include <utils/builtins.h>
 
@@ -24,23 +25,22 @@ static struct {
 	struct rp_session *session;
 } own[RINGPIPE_SESSIONS_MAX];
 
-static uint64 seen_generation;
+uint64 ringpipe_seen_generation;
+bool ringpipe_had_session;
 static int last_error;			/* of rp_session_start(), negative */
 
-/* Adds the end of a session to the shared figures, if its place still belongs to it. */
-static void add_stats(int place, int id, bool started, const struct rp_session_stats *stats)
+/* Adds to the shared figures of a session, if its place still belongs to it. */
+static void add_stats(int place, int id, int processes, bool failed,
+		      const struct rp_session_stats *stats)
 {
 	struct ringpipe_wanted *wanted = &ringpipe_shared->wanted[place];
 
 	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
-	if (wanted->id == id && stats) {
-		wanted->processes--;
-		wanted->failed += stats->error != 0;
+	if (wanted->id == id) {
+		wanted->processes += processes;
+		wanted->failed += failed;
 		wanted->delivered += stats->delivered;
 		wanted->lost += stats->lost;
-	} else if (wanted->id == id) {
-		wanted->processes += started;
-		wanted->failed += !started;
 	}
 	LWLockRelease(ringpipe_shared->lock);
 }
@@ -55,26 +55,25 @@ static void stop_own(int place)
 		return;
 	(void)rp_session_stop(own[place].session, &stats);
 	own[place].session = NULL;
-	add_stats(place, id, false, &stats);
+	add_stats(place, id, -1, stats.error != 0, &stats);
 }
 
 static void stop_all(int code, Datum argument)
 {
 	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++)
-		if (own[i].id)
-			stop_own(i);
+		stop_own(i);
 }
 
 static void start_own(int place, const struct ringpipe_wanted *wanted)
 {
-	static bool stops_at_exit;
+	const struct rp_session_stats none = RP_SESSION_STATS_INIT;
 	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
 	struct rp_session_provider *providers;
 	char path[MAXPGPATH + 64], name[32];
 
-	if (!stops_at_exit)
+	if (!ringpipe_had_session)
 		before_shmem_exit(stop_all, 0);
-	stops_at_exit = true;
+	ringpipe_had_session = true;
 	own[place].id = wanted->id;
 	own[place].session = NULL;
 	snprintf(path, sizeof(path), "%s/ringpipe-%d-%d.nettrace", wanted->folder, wanted->id,
@@ -90,7 +89,7 @@ static void start_own(int place, const struct ringpipe_wanted *wanted)
 		last_error = rp_session_start(&options, &own[place].session);
 		free(providers);
 	}
-	add_stats(place, wanted->id, last_error == 0, NULL);
+	add_stats(place, wanted->id, last_error == 0, last_error != 0, &none);
 }
 
 static struct ringpipe_wanted copy_of_wanted(int place)
@@ -103,11 +102,11 @@ static struct ringpipe_wanted copy_of_wanted(int place)
 	return wanted;
 }
 
-static void update(uint64 generation)
+void ringpipe_sessions_update(uint64 generation)
 {
 	struct ringpipe_wanted wanted;
 
-	seen_generation = generation;
+	ringpipe_seen_generation = generation;
 	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
 		wanted = copy_of_wanted(i);
 		if (own[i].id && (own[i].id != wanted.id || !wanted.is_running))
@@ -115,14 +114,6 @@ static void update(uint64 generation)
 		if (wanted.id && wanted.is_running && own[i].id != wanted.id)
 			start_own(i, &wanted);
 	}
-}
-
-void ringpipe_sessions_poll(void)
-{
-	uint64 generation = pg_atomic_read_u64(&ringpipe_shared->generation);
-
-	if (generation != seen_generation)
-		update(generation);
 }
 
 static void require_memory(void)
@@ -136,20 +127,17 @@ static void check_start(const char *providers, const char *folder, int buffer_mb
 {
 	struct rp_session_provider *parsed = NULL;
 	const char *wrong = NULL;
-	struct stat status;
 	size_t count = 0, at = 0;
 	int ret = rp_providers_parse(providers, &parsed, &count, &at);
 
-	if (ret == 0)
-		free(parsed);
-	if (ret == -ENOMEM)
-		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	if (ret != 0 || count == 0)
+	free(parsed);
+	/* Without memory, the session cannot start either, and this is then reported. */
+	if (ret != -ENOMEM && (ret != 0 || count == 0))
 		wrong = psprintf("invalid list of providers, from \"%s\" on",
 				 providers + (ret != 0 ? at : 0));
 	else if (strlen(providers) >= RINGPIPE_PROVIDERS_MAX || strlen(folder) >= MAXPGPATH)
 		wrong = "the list of providers or the folder is too long";
-	else if (!is_absolute_path(folder) || stat(folder, &status) || !S_ISDIR(status.st_mode))
+	else if (!is_absolute_path(folder))
 		wrong = psprintf("\"%s\" is not the absolute path of a folder", folder);
 	else if (buffer_mb < 1 || buffer_mb > 1024)
 		wrong = psprintf("the buffer has 1 to 1024 MB, not %d", buffer_mb);
@@ -157,43 +145,49 @@ static void check_start(const char *providers, const char *folder, int buffer_mb
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", wrong)));
 }
 
-/* Returns an unused place, or that of the session that was stopped first, or -1. */
-static int find_place(void)
+static int place_of(int id)
 {
-	const struct ringpipe_wanted *wanted = ringpipe_shared->wanted;
-	int place = -1;
+	return (int)((unsigned int)id % RINGPIPE_SESSIONS_MAX);
+}
 
-	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++)
-		if (!wanted[i].is_running && (place < 0 || wanted[i].id < wanted[place].id))
-			place = i;
-	return place;
+/* PostgreSQL has an idle process read its messages about caches in a transaction of their own. */
+static void wake_idle(void)
+{
+	for (int id = 1; id <= MaxBackends; id++) {
+		const PGPROC *proc = BackendIdGetProc(id);
+		const pid_t pid = proc ? proc->pid : 0;
+
+		if (pid > 0 && pid != MyProcPid)
+			(void)SendProcSignal(pid, PROCSIG_CATCHUP_INTERRUPT, id);
+	}
 }
 
 /* Tells the processes to stop a session. Returns whether it was running. */
 static bool end_wanted(int id)
 {
-	struct ringpipe_wanted *wanted = ringpipe_shared->wanted;
-	bool found = false;
+	struct ringpipe_wanted *wanted = &ringpipe_shared->wanted[place_of(id)];
+	bool found;
 
 	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
-		if (wanted[i].id == id && wanted[i].is_running) {
-			wanted[i].is_running = false;
-			pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
-			found = true;
-		}
+	found = wanted->id == id && wanted->is_running;
+	if (found) {
+		wanted->is_running = false;
+		pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
 	}
 	LWLockRelease(ringpipe_shared->lock);
+	if (found)
+		wake_idle();
 	return found;
 }
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(ringpipe_start);
 Datum ringpipe_start(PG_FUNCTION_ARGS)
 {
-	struct ringpipe_wanted *wanted = NULL;
+	struct ringpipe_wanted *wanted;
 	const char *providers = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	const char *folder = text_to_cstring(PG_GETARG_TEXT_PP(1));
-	int buffer_mb = PG_GETARG_INT32(2), place, id = 0;
+	int buffer_mb = PG_GETARG_INT32(2), id, tries = 0, place;
+	bool is_full;
 
 	require_memory();
 	if (!has_privs_of_role(GetUserId(), ROLE_PG_WRITE_SERVER_FILES))
@@ -202,17 +196,20 @@ Datum ringpipe_start(PG_FUNCTION_ARGS)
 				       "pg_write_server_files")));
 	check_start(providers, folder, buffer_mb);
 	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
-	place = find_place();
-	if (place >= 0) {
-		wanted = &ringpipe_shared->wanted[place];
+	do {
 		id = ++ringpipe_shared->next_id;
+		place = place_of(id);
+		wanted = &ringpipe_shared->wanted[place];
+		is_full = wanted->is_running;
+	} while (is_full && ++tries < RINGPIPE_SESSIONS_MAX);
+	if (!is_full) {
 		*wanted = (struct ringpipe_wanted){ id, true, buffer_mb };
 		strlcpy(wanted->providers, providers, sizeof(wanted->providers));
 		strlcpy(wanted->folder, folder, sizeof(wanted->folder));
 		pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
 	}
 	LWLockRelease(ringpipe_shared->lock);
-	if (!wanted)
+	if (is_full)
 		ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				errmsg("%d sessions are running", RINGPIPE_SESSIONS_MAX),
 				errhint("Stop one by ringpipe_stop().")));
