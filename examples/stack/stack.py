@@ -11,7 +11,6 @@ import collections
 import contextlib
 import json
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -20,12 +19,13 @@ import tempfile
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(FOLDER))
 MODULES = os.path.join(ROOT, "integrations")
-sys.path.insert(0, ROOT)
-from integrations import servers  # noqa: E402 pylint: disable=wrong-import-position
+sys.path[:0] = [ROOT, os.path.join(MODULES, "postgresql")]
+# pylint: disable=wrong-import-position
+import postgresql_server  # noqa: E402
+from integrations import servers  # noqa: E402
 
 drive = servers.drive
 PATIENCE = 120
-SYSTEM = "/usr/lib/postgresql/15"
 CUSTOMERS, ORDERS = 2000, 100000
 PROVIDERS = ("nginx", "Stack-App", "redis", "postgresql")
 NGINX = """
@@ -70,17 +70,14 @@ GRANT SELECT ON orders TO PUBLIC;
 
 def missing():
     """Return what this machine lacks, or None."""
-    for program in ("nginx", "redis-server", "wrk", "cc", "make", "pkg-config", "setpriv",
-                    SYSTEM + "/bin/initdb"):
+    for program in ("nginx", "redis-server", "wrk"):
         if not shutil.which(program):
             return f"no {program}"
-    for path in ("/usr/share/nginx/src/conf_flags",
-                 "/usr/include/postgresql/15/server/postgres.h"):
-        if not os.path.exists(path):
-            return f"no {path}"
+    if not os.path.exists("/usr/share/nginx/src/conf_flags"):
+        return "no nginx-dev"
     if os.getuid() != 0:
         return "recording all processes requires root"
-    return None
+    return postgresql_server.why_not()
 
 
 def run(command, **options):
@@ -134,35 +131,17 @@ class Stack:
         return path
 
     def start_postgresql(self):
-        """PostgreSQL finds its libraries relative to its program, so a copy of it has them."""
-        data, user = os.path.join(self.folder, "postgresql"), pwd.getpwnam("nobody")
         preload = "ringpipe" if self.module("postgresql", self.root) else ""
-        for folder in (SYSTEM, "/usr/share/postgresql/15"):
-            shutil.copytree(folder, self.root + folder, dirs_exist_ok=True,
-                            ignore=shutil.ignore_patterns("bitcode", "pgxs", "man"))
-        programs = self.root + SYSTEM + "/bin/"
-        os.mkdir(data)
-        os.chown(data, user.pw_uid, user.pw_gid)
-        as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
-                   "--clear-groups"]
-        run([*as_user, programs + "initdb", "-D", data, "-A", "trust", "-U", "admin", "--no-sync",
-             "--no-instructions"], env=self.environment, cwd=data)
-        settings = {"listen_addresses": "", "unix_socket_directories": data,
-                    "shared_preload_libraries": preload, "fsync": "off",
-                    "max_parallel_workers_per_gather": "0"}
-        arguments = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        with open(os.path.join(self.folder, "postgresql.log"), "wb") as log:
-            process = self.start([*as_user, programs + "postgres", "-D", data, *arguments],
-                                 stdout=log, stderr=log, cwd=data)
-        psql = [programs + "psql", "-h", data, "-U", "admin", "-d", "postgres", "-qX"]
-
-        def is_ready():
-            return subprocess.run([*psql, "-c", "SELECT 1"], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, check=False,
-                                  env=self.environment).returncode == 0
-        drive.wait_for(is_ready, "PostgreSQL", [process])
-        run([*psql, "-c", TABLE], env=self.environment)
-        return f"host={data} user=admin dbname=postgres"
+        programs = postgresql_server.copy_programs(self.root)
+        folder = os.path.join(self.folder, "postgresql")
+        os.mkdir(folder)
+        server = postgresql_server.Server(programs, folder,
+                                          more="max_parallel_workers_per_gather = 0")
+        server.environment["TMPDIR"] = tempfile.gettempdir()
+        self.exits.callback(server.stop)
+        server.start(preload)
+        server.sql(TABLE)
+        return f"host={folder} user=admin dbname=postgres"
 
     def start_application(self, redis, postgresql):
         program = os.path.join(self.build, "examples", "stack", "stack-app")
