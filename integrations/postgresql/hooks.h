@@ -37,6 +37,7 @@ union ringpipe_cell {
 struct ringpipe_wanted {
 	int id;				/* 0: unused */
 	bool is_running;
+	bool recover;			/* rings are files, which outlive the processes */
 	int buffer_mb;
 	int processes;			/* that run the session now */
 	int failed;			/* processes whose session failed */

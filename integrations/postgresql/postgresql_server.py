@@ -83,9 +83,14 @@ class Server:
         create = ["cp", "-r", "--reflink=auto", original.data, self.data] if original else \
             [programs + "/initdb", "-D", self.data, "-A", "trust", "-U", "admin", "--no-sync",
              "--no-instructions"]
-        run([*self.as_user, *create], env=self.environment, cwd=folder, stderr=subprocess.STDOUT)
+        self.run(*create)
 
-    def start(self, preload="ringpipe", wrapper=(), environment=None):
+    def run(self, *command):
+        """Run a program as the user of the server."""
+        run([*self.as_user, *command], env=self.environment, cwd=self.folder,
+            stderr=subprocess.STDOUT)
+
+    def start(self, preload="ringpipe", wrapper=(), environment=None, **popen):
         """Start the server. A program `wrapper` may run it, to measure it."""
         with open(self.data + "/postgresql.auto.conf", "w", encoding="ascii") as file:
             file.write(SETTINGS.format(folder=self.folder, preload=preload, more=self.more))
@@ -93,14 +98,16 @@ class Server:
             self.process = subprocess.Popen(
                 [*self.as_user, *wrapper, self.programs + "/postgres", "-D", self.data],
                 env={**self.environment, **(environment or {})}, cwd=self.folder,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, **popen)
         drive.wait_for(self.is_ready, "the server", [self.process])
 
     def is_ready(self):
         """Without a connection, which would cost instructions."""
         with contextlib.suppress(OSError), open(self.data + "/postmaster.pid",
                                                 encoding="ascii") as file:
-            return "ready" in file.read()
+            # A server that was killed leaves its file.
+            text = file.read()
+            return text.startswith(f"{self.process.pid}\n") and "ready" in text
         return False
 
     def stop(self):
@@ -133,6 +140,11 @@ class Server:
     def bench(self, *arguments):
         return run([self.programs + "/pgbench", *arguments], env=self.environment,
                    stderr=subprocess.STDOUT)
+
+    def children(self):
+        pid = self.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
 
     def pids(self):
         """The processes of the server by their titles."""

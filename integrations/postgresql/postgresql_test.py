@@ -114,6 +114,44 @@ class WithExtension(WithServer):
         events += read(trace)
 
 
+class WithLoad(WithExtension):
+    """Has a load whose backends wait until the test has attached its tools."""
+    # The first statement waits until the test has attached all tools.
+    GATED = "SELECT pg_advisory_xact_lock_shared(1);\n"
+
+    def gate(self):
+        """Hold the lock on which the load waits. Return a function that opens the gate."""
+        owner = subprocess.Popen([self.programs + "/psql", "-qXAt"], text=True,
+                                 env=self.server.environment, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        self.addCleanup(owner.communicate)
+        print("SELECT pg_advisory_lock(1);", file=owner.stdin, flush=True)
+        owner.stdout.readline()
+        return lambda: print("SELECT pg_advisory_unlock(1);", file=owner.stdin, flush=True)
+
+    def pgbench(self, statements, *options):
+        script = self.server.folder + "/load.sql"
+        with open(script, "w", encoding="ascii") as file:
+            file.write(statements)
+        bench = subprocess.Popen(
+            [self.programs + "/pgbench", "-n", "-f", script, "-c", "3", *options],
+            env=self.server.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(bench.wait)
+        self.addCleanup(bench.kill)
+        return bench
+
+    def load(self, transactions, statements="UPDATE numbers SET rest = rest + 1 WHERE n = 1;\n"
+             "SELECT count(*) FROM numbers WHERE n < 50;\n", user="admin"):
+        """Start pgbench behind the gate. Return its process and the backends that wait."""
+        bench = self.pgbench(self.GATED + statements, "-U", user, "-t", str(transactions))
+
+        def waiting():
+            rows = self.server.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory'"
+                                   " AND backend_type = 'client backend'")
+            return [int(row[0]) for row in rows] if len(rows) == 3 else None
+        return bench, drive.wait_for(waiting, "the backends", [bench])
+
+
 class PostgresqlTest(WithExtension):
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("bpftrace"), "bpftrace requires root")
     def test_counts_equal_those_of_the_probes_of_postgresql(self):
@@ -376,38 +414,8 @@ class OtherServersTest(WithServer):
                 f"SELECT ringpipe_{function}", check=False))
 
 
-class LongTest(WithExtension):
+class LongTest(WithLoad):
     is_slow = True
-    # The first statement waits until the test has attached all tools.
-    GATED = "SELECT pg_advisory_xact_lock_shared(1);\n"
-
-    def gate(self):
-        """Hold the lock on which the load waits. Return a function that opens the gate."""
-        owner = subprocess.Popen([self.programs + "/psql", "-qXAt"], text=True,
-                                 env=self.server.environment, stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE)
-        self.addCleanup(owner.communicate)
-        print("SELECT pg_advisory_lock(1);", file=owner.stdin, flush=True)
-        owner.stdout.readline()
-        return lambda: print("SELECT pg_advisory_unlock(1);", file=owner.stdin, flush=True)
-
-    def load(self, transactions):
-        """Start pgbench behind the gate. Return its process and the backends that wait."""
-        script = self.server.folder + "/load.sql"
-        with open(script, "w", encoding="ascii") as file:
-            file.write(self.GATED + "UPDATE numbers SET rest = rest + 1 WHERE n = 1;\n"
-                       "SELECT count(*) FROM numbers WHERE n < 50;\n")
-        bench = subprocess.Popen(
-            [self.programs + "/pgbench", "-n", "-f", script, "-c", "3", "-t", str(transactions)],
-            env=self.server.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(bench.wait)
-        self.addCleanup(bench.kill)
-
-        def waiting():
-            rows = self.server.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory'"
-                                   " AND backend_type = 'client backend'")
-            return [int(row[0]) for row in rows] if len(rows) == 3 else None
-        return bench, drive.wait_for(waiting, "the backends", [bench])
 
     def test_wrong_arguments_of_a_session_are_refused(self):
         for arguments, text in (

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 \echo Use "CREATE EXTENSION ringpipe" to load this file. \quit
 
-CREATE FUNCTION ringpipe_start(providers text, folder text, buffer_mb integer DEFAULT 4)
+CREATE FUNCTION ringpipe_start(providers text, folder text, buffer_mb integer DEFAULT 4,
+	recover boolean DEFAULT false)
 	RETURNS integer AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION ringpipe_start IS 'start a session in all processes that execute statements';
 

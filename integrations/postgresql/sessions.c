@@ -68,26 +68,24 @@ static void start_own(int place, const struct ringpipe_wanted *wanted)
 {
 	const struct rp_session_stats none = RP_SESSION_STATS_INIT;
 	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
-	struct rp_session_provider *providers;
-	char path[MAXPGPATH + 64], name[32];
+	struct rp_session_provider *list;
 
 	if (!ringpipe_had_session)
 		before_shmem_exit(stop_all, 0);
 	ringpipe_had_session = true;
 	own[place].id = wanted->id;
 	own[place].session = NULL;
-	snprintf(path, sizeof(path), "%s/ringpipe-%d-%d.nettrace", wanted->folder, wanted->id,
-		 MyProcPid);
-	snprintf(name, sizeof(name), "ringpipe_start %d", wanted->id);
-	options.name = name;
-	options.output_path = path;
+	options.name = psprintf("ringpipe_start %d", wanted->id);
+	options.output_path = psprintf("%s/ringpipe-%d-%d.nettrace", wanted->folder, wanted->id,
+				       MyProcPid);
 	options.buffer_bytes = (size_t)wanted->buffer_mb << 20;
-	last_error = rp_providers_parse(wanted->providers, &providers, &options.provider_count,
-					NULL);
+	/* The library's own folder, below /dev/shm. */
+	options.recover_path = wanted->recover ? "" : NULL;
+	last_error = rp_providers_parse(wanted->providers, &list, &options.provider_count, NULL);
 	if (last_error == 0) {
-		options.providers = providers;
+		options.providers = list;
 		last_error = rp_session_start(&options, &own[place].session);
-		free(providers);
+		free(list);
 	}
 	add_stats(place, wanted->id, last_error == 0, last_error != 0, &none);
 }
@@ -203,7 +201,7 @@ Datum ringpipe_start(PG_FUNCTION_ARGS)
 		is_full = wanted->is_running;
 	} while (is_full && ++tries < RINGPIPE_SESSIONS_MAX);
 	if (!is_full) {
-		*wanted = (struct ringpipe_wanted){ id, true, buffer_mb };
+		*wanted = (struct ringpipe_wanted){ id, true, PG_GETARG_BOOL(3), buffer_mb };
 		strlcpy(wanted->providers, providers, sizeof(wanted->providers));
 		strlcpy(wanted->folder, folder, sizeof(wanted->folder));
 		pg_atomic_fetch_add_u64(&ringpipe_shared->generation, 1);
