@@ -231,13 +231,17 @@ class PostgresqlLoadTest(WithLoad):
             self.wait_for_updates(TRANSACTIONS, bench)
             # The postmaster must not restart the others, nor they notice its end.
             self.server.process.send_signal(signal.SIGSTOP)
-            for pid in self.server.children():
+            killed = self.server.children()
+            for pid in killed:
                 os.kill(pid, signal.SIGKILL)
             self.server.process.kill()
             self.server.process.wait(PATIENCE)
             bench.wait(PATIENCE)
             commands = collections.Counter(event["fields"]["command"] for pid in pids
                                            for event in self.recover(pid))
+            for pid in killed:
+                for left in glob.glob(f"/dev/shm/ringpipe-*/{pid}-*"):
+                    shutil.rmtree(left)
             self.server.start(PRELOAD)
             # A kill may come before a commit.
             committed = self.updates() - before
