@@ -7,6 +7,7 @@ functions and prints for how long; brief_host.c ends after an instant. Environme
 WAITS_HOST, BRIEF_HOST, SHOP, RECORD (empty: not built), SANITIZERS, INTEROP_BUILD.
 """
 import collections
+import contextlib
 import json
 import os
 import re
@@ -140,12 +141,28 @@ class Chosen(Case):
         self.assertLessEqual({sample["process_name"] for sample in samples},
                              {"sh", os.path.basename(HOST)})
 
+    @in_one_of_three
+    def test_several_processes_are_all_recorded(self):
+        with contextlib.ExitStack() as stack:
+            hosts = [stack.enter_context(subprocess.Popen([HOST, "60000"],
+                                                          stdout=subprocess.DEVNULL))
+                     for _ in range(3)]
+            for host in hosts:
+                stack.callback(host.kill)
+            self.record("--providers", "none", "-p", str(hosts[0].pid), "-p", str(hosts[1].pid),
+                        "--until", "100kB")
+        samples = stacks_of(self.trace)[0]
+        self.assertEqual({sample["process"] for sample in samples},
+                         {host.pid for host in hosts[:2]})
+
     def test_a_process_that_does_not_exist_is_reported(self):
-        done = subprocess.run([TOOL, "record", "-o", self.trace, "-p", str(2 ** 22 - 1)], text=True,
-                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(f"there is no process {2 ** 22 - 1}", done.stderr)
-        self.assertFalse(os.path.exists(self.trace))
+        for others in [], ["-p", str(os.getpid())]:
+            done = subprocess.run([TOOL, "record", "-o", self.trace, *others,
+                                   "-p", str(2 ** 22 - 1)], text=True, stderr=subprocess.PIPE,
+                                  timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"there is no process {2 ** 22 - 1}", done.stderr)
+            self.assertFalse(os.path.exists(self.trace))
 
 
 class Waits(Case):
@@ -485,15 +502,18 @@ class Sessions(Case):
         # Both name the threads of the process alike.
         self.assertEqual([event["thread"] for event in own if event["thread"] >= 1 << 22], [])
 
-    def test_a_chosen_process_alone_has_a_session(self):
-        with drive.shop(SHOP, env=PLAIN) as first, drive.shop(SHOP, env=PLAIN) as second:
-            process = self.start("-p", str(first.pid))
-            first.wait_for_sessions(1)
-            for shop in second, first:
+    def test_chosen_processes_alone_have_sessions(self):
+        with drive.shop(SHOP, env=PLAIN) as first, drive.shop(SHOP, env=PLAIN) as second, \
+             drive.shop(SHOP, env=PLAIN) as third:
+            process = self.start("-p", str(first.pid), "-p", str(third.pid))
+            for shop in first, third:
+                shop.wait_for_sessions(1)
+            for shop in second, first, third:
                 ask(shop, 10)
-            first.wait_until_quiet()
+            for shop in first, third:
+                shop.wait_until_quiet()
             counts, _, _, _ = self.finish(process)
-        self.assertEqual(set(counts), {first.pid})
+        self.assertEqual(set(counts), {first.pid, third.pid})
 
     def test_no_process_has_a_session_if_none_is_requested(self):
         self.record("--providers", "none", "--", "sh", "-c", f"'{BRIEF_HOST}'; true")

@@ -14,7 +14,16 @@
 
 static int take_pid(struct rp_tool_options *options, const char *value)
 {
-	return rp_pid_parse(value, &options->pid);
+	pid_t pid;
+
+	if (rp_pid_parse(value, &pid))
+		return -EINVAL;
+	if (options->pid_count == 0)
+		options->pid = pid;
+	if (options->pid_count < RP_PIDS_MAX)
+		options->pids[options->pid_count] = pid;
+	options->pid_count++;
+	return 0;
 }
 
 /* The value is any text but the empty one. */

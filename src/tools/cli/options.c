@@ -102,6 +102,9 @@ static const struct rp_option *find_option(uint64_t mask, const char *argument,
 	return NULL;
 }
 
+/* A second value would replace the first one, and the command would leave out what that selects. */
+#define SELECTING_OPTIONS (RP_OPTION_NAME | RP_OPTION_USER | RP_OPTION_CGROUP)
+
 /* Parses one option; `next` is the following word or NULL. Return: words used, or -EINVAL. */
 static int parse_option(const struct rp_tool_command *command, const char *argument,
 			const char *next, struct rp_tool_options *options)
@@ -126,6 +129,10 @@ static int parse_option(const struct rp_tool_command *command, const char *argum
 	if (row->argument && !value) {
 		rp_tool_error("%s: --%s requires %s", command->name, row->name,
 			      row->argument);
+		return -EINVAL;
+	}
+	if (options->given & row->flag & SELECTING_OPTIONS) {
+		rp_tool_error("%s: --%s is given twice", command->name, row->name);
 		return -EINVAL;
 	}
 	if (row->take && row->take(options, value)) {
@@ -167,11 +174,12 @@ static int check_process(const struct rp_tool_command *command, struct rp_tool_o
 {
 	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
 		   (options->operand_count > 0);
+	pid_t pid = 0;
 
 	if (!(command->options & RP_OPTION_PID))
 		return 0;
 	if (!options->child && options->operand_count &&
-	    rp_pid_parse(options->operands[0], &options->pid)) {
+	    rp_pid_parse(options->operands[0], &pid)) {
 		rp_tool_error("%s: requires a process id, not '%s'%s", command->name,
 			      options->operands[0],
 			      command->takes_child ? "; a command to run comes after --" : "");
@@ -179,11 +187,21 @@ static int check_process(const struct rp_tool_command *command, struct rp_tool_o
 	}
 	if (ways == 0 && command->process_is_optional)
 		return 0;
+	if (options->pid_count > (command->takes_processes ? RP_PIDS_MAX : 1)) {
+		rp_tool_error(command->takes_processes ? "%s: -p can be given up to %u times" :
+			      "%s: takes one process, and -p is given several times",
+			      command->name, RP_PIDS_MAX);
+		return -EINVAL;
+	}
 	if (ways != 1) {
 		rp_tool_error("%s: give one of PID, -p PID%s -n NAME%s", command->name,
 			      command->takes_child ? "," : " and",
 			      command->takes_child ? " and -- COMMAND" : "");
 		return -EINVAL;
+	}
+	if (pid) {
+		options->pid = options->pids[0] = pid;
+		options->pid_count = 1;
 	}
 	return 0;
 }

@@ -118,10 +118,15 @@ struct rp_time_point {
 	bool is_utc;			/* since 1970 */
 };
 
+/* How many processes a command takes. */
+#define RP_PIDS_MAX 64u
+
 struct rp_tool_options {
 	uint64_t given;			/* enum rp_tool_option_flag of the options seen */
 	bool child;			/* a "--" was seen: the operands are a command line */
 	pid_t pid;
+	pid_t pids[RP_PIDS_MAX];	/* all of them; `pid` is the first */
+	size_t pid_count;		/* may be above RP_PIDS_MAX while they are parsed */
 	const char *name;
 	uint64_t session;		/* 0: not given */
 	const char *output;
@@ -179,6 +184,7 @@ struct rp_tool_command {
 	int operands_max;		/* -1: any number */
 	bool takes_child;		/* a command line may follow "--" */
 	bool process_is_optional;	/* without one, the command is for all processes */
+	bool takes_processes;		/* -p may be repeated */
 	bool is_binary;			/* its output must not go to a terminal */
 	const char *needs_file;		/* why -o cannot be "-", standard output; or NULL */
 	int (*run)(const struct rp_tool_options *options);

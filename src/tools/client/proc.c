@@ -185,6 +185,20 @@ int rp_proc_matches(pid_t pid, const struct rp_proc_filter *filter)
 	return filter->cgroup ? is_in_cgroup(pid, filter->cgroup) : 1;
 }
 
+bool rp_proc_descends(pid_t pid, const struct rp_proc_roots *roots)
+{
+	/* An ended parent is replaced by one of its own ancestors, so this loop ends. */
+	while (roots->count && pid > 0) {
+		for (size_t i = 0; i < roots->count; i++) {
+			if (pid == roots->pids[i])
+				return true;
+		}
+		if (rp_proc_parent(pid, &pid) < 0)
+			return false;
+	}
+	return roots->count == 0;
+}
+
 /* Visits the children that one thread created: "PID PID …". */
 static int thread_children(const char *path, int (*child)(pid_t pid, void *data), void *data)
 {

@@ -4,6 +4,7 @@
 #define RP_TOOL_PROC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -46,6 +47,15 @@ bool rp_proc_is_apart(const struct rp_proc *process);
  * read(2).
  */
 int rp_proc_directory(pid_t pid, char **ret_directory);
+
+/* Processes with their descendants; no process: all processes. */
+struct rp_proc_roots {
+	const pid_t *pids;
+	size_t count;
+};
+
+/* Return: whether the process is one of the roots or descends from one. */
+bool rp_proc_descends(pid_t pid, const struct rp_proc_roots *roots);
 
 /* Which processes are wanted; all zeros: all. */
 struct rp_proc_filter {

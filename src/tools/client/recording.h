@@ -60,7 +60,7 @@ struct rp_recording_plan {
 	bool live;			/* draw a progress line */
 	bool tree;			/* for rp_tree_run() */
 	bool machine;			/* likewise: all processes, and no target */
-	pid_t root;			/* of `machine`: it and its descendants only; 0: all */
+	struct rp_proc_roots roots;	/* of `machine`: only these and their descendants */
 	struct rp_proc_filter filter;	/* likewise */
 	int machine_fd;			/* of a file that gets the machine's own trace */
 	struct rp_expression *until;		/* likewise: to watch for; or NULL */

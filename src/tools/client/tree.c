@@ -78,17 +78,11 @@ static struct rp_tree_member *add_member(struct rp_tree *tree, const struct rp_p
 	return member;
 }
 
-/* Whether the process is below the root, and the filter does not exclude it. */
+/* Whether the process is below the roots, and the filter does not exclude it. */
 static bool is_wanted(const struct rp_tree *tree, pid_t pid)
 {
-	const pid_t root = tree->plan->root;
-
-	if (rp_proc_matches(pid, &tree->plan->filter) != 1)
-		return false;
-	while (root && pid != root)
-		if (rp_proc_parent(pid, &pid) < 0 || pid == 0)
-			return false;
-	return true;
+	return rp_proc_matches(pid, &tree->plan->filter) == 1 &&
+	       rp_proc_descends(pid, &tree->plan->roots);
 }
 
 static int on_child(pid_t pid, void *data)

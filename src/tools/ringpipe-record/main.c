@@ -309,7 +309,9 @@ static int start(struct run *run)
 {
 	const unsigned int groups = find_groups(run->options);
 	const struct rp_record_scope scope = {
-		.root = run->options->pid,
+		.roots = {
+			.pids = run->options->pids, .count = run->options->pid_count,
+		},
 		.until = run->until,
 		.filter = {
 			.by_user = run->options->given & RP_OPTION_USER,
@@ -320,7 +322,7 @@ static int start(struct run *run)
 		.buffer_bytes = (size_t)run->options->buffer_mb << 20,
 		.groups = find_programs(groups), .without_waits = !(groups & RP_KERNEL_SCHED),
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
-		.output = &run->machine, .process = run->options->pid, .filter = scope.filter,
+		.output = &run->machine, .roots = scope.roots, .filter = scope.filter,
 	};
 	int ret = run->has_sessions ?
 		  rp_record_sessions_start(&run->sessions, &run->providers, &scope,
@@ -530,10 +532,11 @@ int main(int argc, char **argv)
 {
 	static const struct rp_tool_command command = {
 		.name = "record",
-		.arguments = "[PID | -p PID | -- COMMAND ARGUMENTS…]",
+		.arguments = "[PID | -p PID… | -- COMMAND ARGUMENTS…]",
 		.options = RP_RECORD_OPTIONS,
 		.takes_child = true,
 		.process_is_optional = true,
+		.takes_processes = true,
 		.is_binary = true,
 		.run = run_options,
 	};

@@ -15,9 +15,6 @@
 /* Above all thread ids of Linux: what the trace adds to the id of a second life. */
 #define LIFE_STEP (1ull << 22)
 
-/* No process has more ancestors. */
-#define DEPTH_MAX 1000
-
 struct rp_process_table {
 	struct rp_proc_filter filter;
 	struct rp_images *images;
@@ -285,25 +282,13 @@ static int scan_process(struct rp_process_table *table, pid_t pid)
 	return ret;
 }
 
-/* Whether the process is `process`, or descends from it. */
-static bool descends_from(pid_t pid, pid_t process)
-{
-	for (int depth = 0; pid > 0 && depth < DEPTH_MAX; depth++) {
-		if (pid == process)
-			return true;
-		if (rp_proc_parent(pid, &pid) < 0)
-			return false;
-	}
-	return false;
-}
-
 static bool is_chosen(const struct rp_process_choice *choice, pid_t pid)
 {
 	struct rp_proc about;
 
 	if (choice->by_user && (rp_proc_read(pid, &about) < 0 || about.uid != choice->user))
 		return false;
-	return !choice->process || descends_from(pid, choice->process);
+	return rp_proc_descends(pid, &choice->roots);
 }
 
 int rp_process_table_scan(struct rp_process_table *table, const struct rp_process_choice *choice)

@@ -80,7 +80,7 @@ void rp_process_table_destroy(struct rp_process_table *table);
 
 /* Which processes to read. */
 struct rp_process_choice {
-	pid_t process;			/* this one and its descendants; 0: all */
+	struct rp_proc_roots roots;
 	bool by_user;			/* only those of `user` */
 	uid_t user;
 };

@@ -80,7 +80,7 @@ static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *opt
 
 	*ret_call = "/proc";
 	recorder->choice = (struct rp_process_choice){
-		.process = recorder->options.process,
+		.roots = recorder->options.roots,
 		.by_user = options->without_kernel, .user = geteuid(),
 	};
 	recorder->scan_ns = rp_machine_time_ns();
@@ -97,6 +97,20 @@ static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *opt
 	return ret;
 }
 
+/* Return: 0; -ESRCH, after an error line: one of the processes does not exist. */
+static int check_roots(const struct rp_proc_roots *roots)
+{
+	for (size_t i = 0; i < roots->count; i++) {
+		struct rp_proc process;
+
+		if (rp_proc_read(roots->pids[i], &process) == 0)
+			continue;
+		rp_tool_error("record: there is no process %d", roots->pids[i]);
+		return -ESRCH;
+	}
+	return 0;
+}
+
 /* Without the right to record all processes, record those of this user. */
 static int open_perf(struct rp_recorder *recorder)
 {
@@ -105,10 +119,14 @@ static int open_perf(struct rp_recorder *recorder)
 		.stack_bytes = STACK_BYTES,
 		.ring_bytes = ring_bytes(&recorder->options),
 	};
+	const struct rp_proc_roots *roots = &recorder->options.roots;
 	const char *call;
-	int ret = recorder->options.process ? open_chosen(recorder, &options, &call) :
-		  rp_perf_open(&options, &recorder->perf, &call);
+	int ret = check_roots(roots);
 
+	if (ret < 0)
+		return ret;
+	ret = roots->count ? open_chosen(recorder, &options, &call) :
+	      rp_perf_open(&options, &recorder->perf, &call);
 	if (ret == -EACCES || ret == -EPERM) {
 		explain(call, ret);
 		options.without_kernel = true;
@@ -116,8 +134,8 @@ static int open_perf(struct rp_recorder *recorder)
 		options.stack_bytes = UNPRIVILEGED_STACK_BYTES;
 		ret = open_chosen(recorder, &options, &call);
 	}
-	if (ret == -ESRCH && recorder->options.process)
-		rp_tool_error("record: there is no process %d", recorder->options.process);
+	if (ret == -ESRCH && roots->count)
+		rp_tool_error("record: there is no process %d", roots->pids[0]);
 	else if (ret < 0)
 		rp_tool_error("record: %s: %s", call, strerror(-ret));
 	else if (!options.without_kernel && rp_functions_kernel_error(recorder->functions) < 0)

@@ -22,7 +22,7 @@ struct rp_record_providers {
 
 /* The processes that get sessions. */
 struct rp_record_scope {
-	pid_t root;			/* this one and its descendants; 0: all */
+	struct rp_proc_roots roots;
 	struct rp_proc_filter filter;
 	struct rp_expression *until;		/* of an event to report; or NULL */
 };

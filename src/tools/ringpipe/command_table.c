@@ -166,7 +166,7 @@ const struct rp_tool_command rp_commands[] = {
 	{
 		.name = "record",
 		.task = record,
-		.arguments = "[PID | -p PID | -- COMMAND ARGUMENTS…]",
+		.arguments = "[PID | -p PID… | -- COMMAND ARGUMENTS…]",
 		.help = "record what the whole machine does",
 		.notes = "Samples of all processes and of the kernel, with their stacks, go\n"
 			 "into one trace in version 6 of nettrace. Recording ends at Ctrl-C,\n"
@@ -174,7 +174,7 @@ const struct rp_tool_command rp_commands[] = {
 			 "end of the command after --.\n"
 			 "The trace has the events of all processes with ringpipe or .NET, too,\n"
 			 "unless --providers none is given. With a PID, it has that process and\n"
-			 "its descendants.\n"
+			 "its descendants; -p can be given several times.\n"
 			 "Without -o the file is machine_PID_YYYYMMDD_HHMMSS.nettrace. The\n"
 			 "command needs root or CAP_PERFMON; for other users, it records their\n"
 			 "own processes, without the kernel.\n",
@@ -183,6 +183,7 @@ const struct rp_tool_command rp_commands[] = {
 		.options = RP_RECORD_OPTIONS,
 		.takes_child = true,
 		.process_is_optional = true,
+		.takes_processes = true,
 		.is_binary = true,
 		.run = rp_command_record,
 	},
