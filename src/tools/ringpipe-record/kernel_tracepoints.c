@@ -25,6 +25,10 @@ enum point {
 	POINT_FAULT_MAJOR,
 	POINT_BLOCK_BEGIN,
 	POINT_BLOCK_END,
+	POINT_HARD_BEGIN,
+	POINT_HARD_END,
+	POINT_SOFT_BEGIN,
+	POINT_SOFT_END,
 	POINT_COUNT,
 };
 
@@ -67,6 +71,22 @@ static const struct point_plan plans[POINT_COUNT] = {
 		.groups = RP_WAITS_BLOCK, .tracepoint = "block/block_rq_complete",
 		.fields = { "dev", "sector", "nr_sector", "error" }, .is_of_all = true,
 	},
+	[POINT_HARD_BEGIN] = {
+		.groups = RP_WAITS_INTERRUPTS, .tracepoint = "irq/irq_handler_entry",
+		.fields = { "irq", "name" }, .is_of_all = true,
+	},
+	[POINT_HARD_END] = {
+		.groups = RP_WAITS_INTERRUPTS, .tracepoint = "irq/irq_handler_exit",
+		.fields = { "irq", "ret" }, .is_of_all = true,
+	},
+	[POINT_SOFT_BEGIN] = {
+		.groups = RP_WAITS_INTERRUPTS, .tracepoint = "irq/softirq_entry",
+		.fields = { "vec" }, .is_of_all = true,
+	},
+	[POINT_SOFT_END] = {
+		.groups = RP_WAITS_INTERRUPTS, .tracepoint = "irq/softirq_exit",
+		.fields = { "vec" }, .is_of_all = true,
+	},
 };
 
 /* The call and the fault that a thread has begun. */
@@ -77,6 +97,15 @@ struct begun_work {
 	struct rp_fault fault;
 };
 
+/*
+ * The interrupts that a processor has begun: one hard interrupt, and one softirq, which the hard
+ * interrupt may have stopped. See interrupts.bpf.h.
+ */
+struct begun_interrupts {
+	uint64_t hard_ns, soft_ns;	/* 0: none */
+	struct rp_interrupt hard, soft;
+};
+
 struct rp_points {
 	struct rp_perf *perf;
 	struct rp_perf_point points[POINT_COUNT];
@@ -84,10 +113,13 @@ struct rp_points {
 	enum point kinds[POINT_COUNT];				/* likewise */
 	size_t point_count;
 	uint64_t threshold_ns;
+	uint64_t lost, lost_ns;		/* records, and when that was noticed last */
 	rp_waits_callback callback;
 	void *user;
 	struct rp_thread_states states;	/* struct begun_work */
 	struct rp_block_requests requests;
+	struct begun_interrupts *interrupts;	/* of each processor */
+	uint32_t processor_count;
 	union {				/* the record that is delivered */
 		struct rp_wait_record record;
 		uint8_t bytes[sizeof(struct rp_wait_record) + FAULT_STACK_BYTES];
@@ -104,6 +136,12 @@ static uint64_t number(const struct point_sample *sample, size_t field)
 {
 	return rp_tracepoint_number(sample->format, field, sample->record->sample.fields,
 				    sample->record->sample.field_bytes);
+}
+
+/* Whether there was a begin, and no loss since. */
+static bool has_begun(const struct rp_points *points, uint64_t began_ns)
+{
+	return began_ns && began_ns >= points->lost_ns;
 }
 
 static struct rp_wait_record *begin_record(struct rp_points *points, enum rp_wait_kind kind,
@@ -166,7 +204,7 @@ static int end_call(struct rp_points *points, const struct point_sample *sample)
 		return -ENOMEM;
 	began_ns = state->call_ns;
 	state->call_ns = 0;
-	if (!began_ns || state->number != number(sample, 0) ||
+	if (!has_begun(points, began_ns) || state->number != number(sample, 0) ||
 	    sample->record->time_ns - began_ns < points->threshold_ns)
 		return 0;
 	record = begin_record(points, RP_WAIT_CALL, sample->record, began_ns);
@@ -200,7 +238,8 @@ static int end_fault(struct rp_points *points, const struct point_sample *sample
 
 	if (!state)
 		return -ENOMEM;
-	if (!state->fault_ns || state->fault.address != sample->record->sample.address)
+	if (!has_begun(points, state->fault_ns) ||
+	    state->fault.address != sample->record->sample.address)
 		return 0;
 	record = begin_record(points, RP_WAIT_FAULT, sample->record, state->fault_ns);
 	state->fault_ns = 0;
@@ -246,11 +285,91 @@ static int end_request(struct rp_points *points, const struct point_sample *samp
 	return points->callback(points->user, record);
 }
 
+/* Return: NULL: the kernel has more processors now than it said at the start. */
+static struct begun_interrupts *find_interrupts(struct rp_points *points,
+						const struct point_sample *sample)
+{
+	return sample->record->processor < points->processor_count ?
+	       &points->interrupts[sample->record->processor] : NULL;
+}
+
+/* The field of a text has its offset in the low half, and its size in the high half. */
+static void copy_name(struct rp_interrupt *interrupt, const struct point_sample *sample)
+{
+	const uint32_t place = (uint32_t)number(sample, 1), at = place & 0xffff;
+	const size_t left = sample->record->sample.field_bytes;
+	size_t size = place >> 16;
+
+	if (at > left)
+		return;
+	if (size > left - at)
+		size = left - at;
+	if (size >= sizeof(interrupt->name))
+		size = sizeof(interrupt->name) - 1;
+	memcpy(interrupt->name, sample->record->sample.fields + at, size);
+}
+
+static int begin_interrupt(struct rp_points *points, const struct point_sample *sample,
+			   bool is_soft)
+{
+	struct begun_interrupts *begun = find_interrupts(points, sample);
+	struct rp_interrupt interrupt = { .number = (uint32_t)number(sample, 0) };
+
+	if (!begun)
+		return 0;
+	interrupt.is_soft = is_soft;
+	if (is_soft) {
+		begun->soft = interrupt;
+		begun->soft_ns = sample->record->time_ns;
+	} else {
+		copy_name(&interrupt, sample);
+		begun->hard = interrupt;
+		begun->hard_ns = sample->record->time_ns;
+	}
+	return 0;
+}
+
+static int end_interrupt(struct rp_points *points, const struct point_sample *sample, bool is_soft)
+{
+	struct begun_interrupts *begun = find_interrupts(points, sample);
+	const struct rp_interrupt *interrupt;
+	struct rp_wait_record *record;
+	uint64_t began_ns;
+
+	if (!begun)
+		return 0;
+	began_ns = is_soft ? begun->soft_ns : begun->hard_ns;
+	interrupt = is_soft ? &begun->soft : &begun->hard;
+	*(is_soft ? &begun->soft_ns : &begun->hard_ns) = 0;
+	/* The recording may start in an interrupt. */
+	if (!has_begun(points, began_ns) || interrupt->number != number(sample, 0) ||
+	    sample->record->time_ns - began_ns < points->threshold_ns)
+		return 0;
+	record = begin_record(points, RP_WAIT_INTERRUPT, sample->record, began_ns);
+	record->interrupt = *interrupt;
+	record->interrupt.is_handled = is_soft || number(sample, 1) != 0;	/* 0: IRQ_NONE */
+	return points->callback(points->user, record);
+}
+
+/*
+ * After a loss, the end of one call, fault or interrupt may come with the begin of an earlier one.
+ * The records that began before the loss are therefore left out.
+ */
+static void follow_losses(struct rp_points *points, uint64_t time_ns)
+{
+	const uint64_t lost = rp_points_lost(points);
+
+	if (lost != points->lost)
+		points->lost_ns = time_ns;
+	points->lost = lost;
+}
+
 static int take_record(void *user, const struct rp_perf_record *record)
 {
 	struct rp_points *points = user;
 	struct point_sample sample = { .record = record };
 
+	follow_losses(points, record->time_ns);
 	if (record->kind == RP_PERF_END)
 		rp_thread_states_remove(&points->states, record->thread);
 	if (record->kind != RP_PERF_SAMPLE)
@@ -271,6 +390,14 @@ static int take_record(void *user, const struct rp_perf_record *record)
 		return begin_request(points, &sample);
 	case POINT_BLOCK_END:
 		return end_request(points, &sample);
+	case POINT_HARD_BEGIN:
+		return begin_interrupt(points, &sample, false);
+	case POINT_HARD_END:
+		return end_interrupt(points, &sample, false);
+	case POINT_SOFT_BEGIN:
+		return begin_interrupt(points, &sample, true);
+	case POINT_SOFT_END:
+		return end_interrupt(points, &sample, true);
 	default:
 		return 0;
 	}
@@ -342,7 +469,7 @@ int rp_points_start(const struct rp_waits_options *options, rp_waits_callback ca
 		    struct rp_points **ret_points, unsigned int *ret_groups)
 {
 	struct rp_tracepoint_format formats[POINT_COUNT] = { 0 };
-	unsigned int groups = options->groups & ~(unsigned int)RP_WAITS_INTERRUPTS;
+	unsigned int groups = options->groups;
 	struct rp_points *points;
 	int ret = read_formats(formats, &groups);
 
@@ -353,10 +480,12 @@ int rp_points_start(const struct rp_waits_options *options, rp_waits_callback ca
 		return -ENOMEM;
 	points->threshold_ns = options->threshold_ns;
 	points->states.state_bytes = sizeof(struct begun_work);
+	points->processor_count = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	points->interrupts = calloc(points->processor_count, sizeof(*points->interrupts));
 	points->callback = callback;
 	points->user = user;
 	add_points(points, formats, groups);
-	ret = open_points(points, options);
+	ret = points->interrupts ? open_points(points, options) : -ENOMEM;
 	if (ret < 0) {
 		rp_points_destroy(points);
 		return ret;
@@ -373,6 +502,7 @@ void rp_points_destroy(struct rp_points *points)
 	rp_perf_close(points->perf);
 	rp_block_requests_fini(&points->requests);
 	rp_thread_states_fini(&points->states);
+	free(points->interrupts);
 	free(points);
 }
 

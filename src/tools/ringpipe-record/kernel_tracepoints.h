@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls, page faults and block requests, for kernels that refuse BPF programs: perf_events
- * report the kernel's tracepoints and its counters of page faults. The records are those of the BPF
- * programs, with these differences: a system call has no name of its file, and of its stack only
- * the innermost function is known. For one thread at a time.
+ * System calls, page faults, block requests and interrupts, for kernels that refuse BPF programs:
+ * perf_events report the kernel's tracepoints and its counters of page faults. The records are
+ * those of the BPF programs, with these differences: a system call has no name of its file, and of
+ * its stack only the innermost function is known. For one thread at a time.
  */
 #ifndef RP_RECORD_KERNEL_TRACEPOINTS_H
 #define RP_RECORD_KERNEL_TRACEPOINTS_H

@@ -55,6 +55,8 @@ static const struct {
 	{ RP_WAITS_INTERRUPTS, "irq", "interrupts" },
 };
 
+#define GROUPS_WITH_STACKS (RP_WAITS_CALLS | RP_WAITS_FUTEX | RP_WAITS_FAULTS)
+
 #define GROUP_COUNT (sizeof(group_names) / sizeof(group_names[0]))
 
 /* Put the groups into words: "page faults, block requests and interrupts". */
@@ -94,8 +96,10 @@ static int start_tracepoints(struct rp_recorder *recorder, const struct rp_waits
 		return ret;
 	recorder->groups = groups;
 	if (groups)
-		rp_tool_error("record: %s come from tracepoints, with less of their stacks: %s%s",
-			      list_groups(groups, " and ", text, sizeof(text)), cause, hint);
+		rp_tool_error("record: %s come from tracepoints%s: %s%s",
+			      list_groups(groups, " and ", text, sizeof(text)),
+			      groups & GROUPS_WITH_STACKS ? ", with less of their stacks" : "",
+			      cause, hint);
 	groups = options->groups & ~groups;
 	if (groups)
 		rp_tool_error("record: no %s are recorded: %s%s",
