@@ -2,7 +2,8 @@
 /*
  * Preloaded into ringpipe-record: before it enables the events of perf_events for the first time,
  * it creates the file `begin` in the folder ENABLE_SHIM, and waits until the test opens the FIFO
- * `end` there.
+ * `end` there. It does the same in the folder OPEN_SHIM before it opens the first event of another
+ * thread.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void meet(const char *folder, const char *name, int flags)
@@ -21,22 +23,44 @@ static void meet(const char *folder, const char *name, int flags)
 	close(open(path, flags | O_CLOEXEC, 0600));
 }
 
+static void meet_once(const char *folder, int *has_waited)
+{
+	if (!folder || *has_waited)
+		return;
+	*has_waited = 1;
+	meet(folder, "begin", O_CREAT | O_WRONLY);
+	meet(folder, "end", O_RDONLY);
+}
+
+long syscall(long number, ...)
+{
+	static int has_waited;
+	long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, __func__);
+	long arguments[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		arguments[i] = va_arg(list, long);
+	va_end(list);
+	if (number == SYS_perf_event_open && (int)arguments[1] > 0)
+		meet_once(getenv("OPEN_SHIM"), &has_waited);
+	return next(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+		    arguments[5]);
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
 	static int has_waited;
 	int (*next)(int, unsigned long, ...) =
 		(int (*)(int, unsigned long, ...))dlsym(RTLD_NEXT, __func__);
-	const char *folder = getenv("ENABLE_SHIM");
 	va_list list;
 	void *argument;
 
 	va_start(list, request);
 	argument = va_arg(list, void *);
 	va_end(list);
-	if (request == PERF_EVENT_IOC_ENABLE && folder && !has_waited) {
-		has_waited = 1;
-		meet(folder, "begin", O_CREAT | O_WRONLY);
-		meet(folder, "end", O_RDONLY);
-	}
+	if (request == PERF_EVENT_IOC_ENABLE)
+		meet_once(getenv("ENABLE_SHIM"), &has_waited);
 	return next(fd, request, argument);
 }

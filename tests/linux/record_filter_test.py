@@ -7,14 +7,15 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 
 import record_case
 from merge_test import Reader
 from oracle import Bytes
-from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, SHOP, TOOL,
+from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, RATE, SHOP, TOOL,
                          WITHOUT_LEAKS, Case, ask, drive, events_of, functions, in_one_of_three,
-                         lacks_bpf)
+                         lacks_bpf, stacks_of)
 
 PROVIDERS = ",".join(drive.PROVIDERS)
 # Never pauses, and causes a page fault for each of its steps.
@@ -62,6 +63,33 @@ os.write(go[1], b"12")
 thread.join()
 os.wait()
 print("done")
+"""
+# At the first line, starts a thread; at the second, that thread uses a second of CPU time. Meanwhile,
+# other threads start all the time on request.
+BURNS = """
+import os, sys, threading, time
+def burn():
+    os.read(go[0], 1)
+    begin = time.thread_time()
+    while time.thread_time() < begin + 1:
+        pass
+    print(time.thread_time() - begin)
+def start_others():
+    while True:
+        other = threading.Thread(target=int)
+        other.start()
+        other.join()
+go = os.pipe()
+print("ready")
+sys.stdin.readline()
+thread = threading.Thread(target=burn)
+thread.start()
+if OTHERS:
+    threading.Thread(target=start_others, daemon=True).start()
+print(thread.native_id)
+sys.stdin.readline()
+os.write(go[1], b"1")
+thread.join()
 """
 ENABLE_SHIM = os.environ["ENABLE_SHIM_LIBRARY"]
 APART = ["unshare", "--time", "--monotonic", "100000", "--boottime", "200000", "--fork"]
@@ -271,6 +299,50 @@ os.read(ends[0], 1)
                                     if event["event"] == "cswitch")
         self.assertGreaterEqual(waits[process, process], 20)
         self.assertGreaterEqual(waits[chosen.pid, thread], 20)
+
+    def record_starting(self, program, prefix=()):
+        """Record a program that starts a thread before the recorder has opened its events. Return
+        the samples of the program, its process id, and the id and the CPU time of that thread."""
+        if os.environ["SANITIZERS"] != "none":
+            self.skipTest("a preloaded library would come before the sanitizer's")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        end = os.path.join(folder.name, "end")
+        os.mkfifo(end)
+        with subprocess.Popen([sys.executable, "-uc", program], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as chosen:
+            self.addCleanup(chosen.kill)
+            self.assertEqual(chosen.stdout.readline(), "ready\n")
+            with drive.running([*prefix, TOOL, "record", "-f", "-o", self.trace, "-p",
+                                str(chosen.pid), "--providers", "none"], stderr=subprocess.PIPE,
+                               text=True, env={**WITHOUT_LEAKS, "LD_PRELOAD": ENABLE_SHIM,
+                                               "OPEN_SHIM": folder.name}) as recorder:
+                drive.wait_for(lambda: os.path.exists(os.path.join(folder.name, "begin")),
+                               "the events", [recorder])
+                chosen.stdin.write("start\n")
+                chosen.stdin.flush()
+                thread = int(chosen.stdout.readline())
+                os.close(os.open(end, os.O_WRONLY))
+                drive.wait_for(lambda: os.path.getsize(self.trace) > 0, "bytes", [recorder])
+                chosen.stdin.write("run\n")
+                chosen.stdin.flush()
+                seconds = float(chosen.stdout.readline())
+                status = drive.interrupt(recorder)
+                with recorder.stderr:
+                    self.assertEqual(status, 0, recorder.stderr.read())
+            chosen.kill()
+        return stacks_of(self.trace)[0], chosen.pid, thread, seconds
+
+    @in_one_of_three
+    def test_a_thread_that_starts_before_the_events_are_open_has_each_sample_once(self):
+        for others in False, True:
+            with self.subTest(others=others):
+                samples, process, thread, seconds = self.record_starting(
+                    BURNS.replace("OTHERS", str(others)))
+                self.assertEqual({sample["process"] for sample in samples}, {process})
+                count = sum(sample["thread"] == thread for sample in samples)
+                self.assertGreater(count, 0.8 * RATE * seconds)
+                self.assertLess(count, 1.05 * RATE * seconds + 2)
 
     @in_one_of_three
     def test_other_processes_do_not_fill_the_ring(self):

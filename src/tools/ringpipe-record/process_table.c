@@ -310,6 +310,11 @@ int rp_process_table_scan(struct rp_process_table *table, const struct rp_proces
 	return ret;
 }
 
+size_t rp_process_table_thread_count(const struct rp_process_table *table)
+{
+	return table->thread_count;
+}
+
 pid_t *rp_process_table_threads(const struct rp_process_table *table, size_t *ret_count)
 {
 	pid_t *threads = calloc(table->thread_count ? table->thread_count : 1, sizeof(*threads));

@@ -92,6 +92,9 @@ struct rp_process_choice {
  */
 int rp_process_table_scan(struct rp_process_table *table, const struct rp_process_choice *choice);
 
+/* Return: the number of thread ids that the table has had. */
+size_t rp_process_table_thread_count(const struct rp_process_table *table);
+
 /* Get the ids of all threads in the table. Return: an array for free(); NULL: no memory. */
 pid_t *rp_process_table_threads(const struct rp_process_table *table, size_t *ret_count);
 

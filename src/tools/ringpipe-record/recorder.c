@@ -68,14 +68,35 @@ static size_t unprivileged_ring_bytes(void)
 	return bytes;
 }
 
+/* Open the events of the threads in the table. `ret_is_whole`: of all threads that now exist. */
+static int open_threads(struct rp_recorder *recorder, struct rp_perf_options *options,
+			bool *ret_is_whole, const char **ret_call)
+{
+	pid_t *threads = rp_process_table_threads(recorder->processes, &options->thread_count);
+	int ret;
+
+	if (!threads)
+		return -ENOMEM;
+	options->threads = threads;
+	ret = rp_perf_open(options, &recorder->perf, ret_call);
+	free(threads);
+	if (ret == 0)
+		ret = rp_process_table_scan(recorder->processes, &recorder->choice);
+	*ret_is_whole = rp_process_table_thread_count(recorder->processes) == options->thread_count;
+	return ret;
+}
+
 /*
- * Children inherit the events of their parents. Samples of a thread that starts between the scan
- * and the opening of its parent's events are missing.
+ * Threads inherit the events of the threads that create them. A thread that starts between the scan
+ * and the opening of its creator's events inherits none of them, or those of some processors, so all
+ * events are opened again. If threads start all the time, the events of all processes are opened
+ * instead, and the recorder leaves out the records of the others. A user without the right to that
+ * gets no samples of such a thread.
  */
 static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *options,
 		       const char **ret_call)
 {
-	pid_t *threads;
+	bool is_whole = false;
 	int ret;
 
 	*ret_call = "/proc";
@@ -85,16 +106,23 @@ static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *opt
 	};
 	recorder->scan_ns = rp_machine_time_ns();
 	ret = rp_process_table_scan(recorder->processes, &recorder->choice);
+	recorder->is_chosen = true;
+	for (int i = 0; ret == 0 && i < RP_RECORDER_OPENINGS_MAX; i++) {
+		ret = open_threads(recorder, options, &is_whole, ret_call);
+		if (ret < 0 || is_whole)
+			return ret;
+		rp_perf_close(recorder->perf);
+		recorder->perf = NULL;
+	}
 	if (ret < 0)
 		return ret;
-	threads = rp_process_table_threads(recorder->processes, &options->thread_count);
-	if (!threads)
-		return -ENOMEM;
-	options->threads = threads;
-	recorder->is_chosen = true;
+	options->threads = NULL;
+	recorder->is_machine_wide = true;
 	ret = rp_perf_open(options, &recorder->perf, ret_call);
-	free(threads);
-	return ret;
+	if (ret != -EACCES && ret != -EPERM)
+		return ret;
+	recorder->is_machine_wide = false;
+	return open_threads(recorder, options, &is_whole, ret_call);
 }
 
 /* Return: 0; -ESRCH, after an error line: one of the processes does not exist. */
@@ -259,12 +287,15 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 	struct rp_record_trace_place place = {
 		.time_ns = record->time_ns,
 		.processor = record->processor,
-		.thread = rp_process_table_thread(recorder->processes, record->process,
-						  record->thread),
 		.context = record->sample.context,
 	};
 	uint32_t count;
 
+	if (recorder->is_machine_wide &&
+	    !rp_process_table_has(recorder->processes, record->process))
+		return 0;
+	place.thread = rp_process_table_thread(recorder->processes, record->process,
+					       record->thread);
 	if (!place.thread)
 		return -ENOMEM;
 	if (!rp_process_table_wants(recorder->processes, place.thread->process))
@@ -284,6 +315,10 @@ static int take_record(void *user, const struct rp_perf_record *record)
 		return ret;
 	if (record->kind == RP_PERF_SAMPLE)
 		return take_sample(recorder, record);
+	/* The process does not descend from a chosen one. */
+	if (recorder->is_machine_wide && record->kind == RP_PERF_START &&
+	    !rp_process_table_has(recorder->processes, record->start.process))
+		return 0;
 	if (record->kind == RP_PERF_NAME && record->name.is_exec)
 		ret = rp_recorder_leave_program(recorder, record->process);
 	if (ret < 0)

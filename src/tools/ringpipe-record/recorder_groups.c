@@ -76,24 +76,47 @@ static const char *list_groups(unsigned int groups, const char *last, char *text
 	return text;
 }
 
+/* Open the tracepoints of the chosen threads, as the recorder opens their other events. */
+static int start_points(struct rp_recorder *recorder, const struct rp_waits_options *options,
+			unsigned int *ret_groups)
+{
+	struct rp_waits_options own = *options;
+	const bool is_by_thread = recorder->is_chosen && !recorder->is_machine_wide;
+	int ret = 0;
+
+	for (int i = 0; ret == 0 && is_by_thread && i < RP_RECORDER_OPENINGS_MAX; i++) {
+		pid_t *threads = rp_process_table_threads(recorder->processes, &own.thread_count);
+
+		if (!threads)
+			return -ENOMEM;
+		rp_points_destroy(recorder->tracepoints);
+		recorder->tracepoints = NULL;
+		own.threads = threads;
+		ret = rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints,
+				      ret_groups);
+		free(threads);
+		if (ret == 0)
+			ret = rp_process_table_scan(recorder->processes, &recorder->choice);
+		if (rp_process_table_thread_count(recorder->processes) == own.thread_count)
+			return ret;
+	}
+	if (ret < 0)
+		return ret;
+	rp_points_destroy(recorder->tracepoints);
+	recorder->tracepoints = NULL;
+	own.threads = NULL;
+	return rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints, ret_groups);
+}
+
 /* Record by tracepoints what they have, and report which groups are missing. 0; -ENOMEM. */
 static int start_tracepoints(struct rp_recorder *recorder, const struct rp_waits_options *options,
 			     const char *cause, const char *hint)
 {
-	struct rp_waits_options own = *options;
 	unsigned int groups = 0;
-	pid_t *threads = NULL;
 	char text[128];
-	int ret;
 
-	if (recorder->is_chosen)
-		threads = rp_process_table_threads(recorder->processes, &own.thread_count);
-	own.threads = threads;
-	ret = recorder->is_chosen && !threads ? -ENOMEM :
-	      rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints, &groups);
-	free(threads);
-	if (ret == -ENOMEM)
-		return ret;
+	if (start_points(recorder, options, &groups) == -ENOMEM)
+		return -ENOMEM;
 	recorder->groups = groups;
 	if (groups)
 		rp_tool_error("record: %s come from tracepoints%s: %s%s",

@@ -14,6 +14,9 @@
 
 #define RP_RECORDER_FRAMES_MAX 512u
 
+/* How often the events of chosen threads are opened, as long as threads start meanwhile. */
+#define RP_RECORDER_OPENINGS_MAX 3
+
 struct rp_recorder {
 	struct rp_recorder_options options;
 	struct rp_perf *perf;
@@ -31,6 +34,7 @@ struct rp_recorder {
 	struct rp_record_trace *trace;
 	struct rp_clock_watch clocks;
 	bool is_chosen;			/* only chosen processes are recorded */
+	bool is_machine_wide;		/* of is_chosen: perf_events report all processes */
 	struct rp_process_choice choice;	/* these; all zeros: all */
 	uint64_t scan_ns;		/* of is_chosen: when their choice began */
 	uint64_t named_ns;		/* when functions were named last */
