@@ -103,7 +103,8 @@ class Doctor(ToolTest):
         paranoid = int(read("/proc/sys/kernel/perf_event_paranoid"))
         if paranoid >= 1:
             self.assertNotEqual(rows["perf_events"]["state"], "works")
-            self.assertIn("cap_perfmon", rows["perf_events"]["fix"])
+            self.assertIn("setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_sys_nice+ep",
+                          rows["perf_events"]["fix"])
         if int(read("/proc/sys/kernel/unprivileged_bpf_disabled")):
             self.assertEqual(rows["bpf"]["state"], "missing")
             self.assertIn("cap_bpf", rows["bpf"]["fix"])

@@ -574,7 +574,7 @@ class Refused(Case):
             done = self.record("--", HOST, "500", **NOBODY)
             roots.kill()
         self.assertIn("perf_event_open: Permission denied", done.stderr)
-        self.assertIn("CAP_PERFMON", done.stderr)
+        self.assertIn("setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_sys_nice+ep", done.stderr)
         self.assertIn("no waits are recorded", done.stderr)
         samples, _ = stacks_of(self.trace)
         whole = [functions(sample) for sample in samples if "innermost" in functions(sample)]

@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tools/cli/tool.h"
 #include "tools/client/doctor.h"
 
-#define GRANT "run as root, or setcap cap_perfmon,cap_bpf,cap_sys_ptrace+ep on the program"
+#define GRANT "run as root, or setcap " RP_RECORD_CAPABILITIES "+ep on the program"
 #define TRACING "/sys/kernel/tracing"
 
 static int open_event(uint32_t type, uint64_t config, pid_t pid, bool with_kernel)

@@ -49,7 +49,7 @@ static void explain(const char *call, int error)
 	rp_tool_error("record: %s: %s; only processes of this user are recorded, without the "
 		      "kernel", call, strerror(-error));
 	rp_tool_error("    all processes need root or CAP_PERFMON: sudo ringpipe record …, or "
-		      "setcap cap_perfmon,cap_sys_ptrace+ep on ringpipe-record");
+		      "setcap " RP_RECORD_CAPABILITIES "+ep on ringpipe-record");
 }
 
 /* The memory that the kernel lets every user lock for each processor, without the ring's head. */
@@ -88,10 +88,10 @@ static int open_threads(struct rp_recorder *recorder, struct rp_perf_options *op
 
 /*
  * Threads inherit the events of the threads that create them. A thread that starts between the scan
- * and the opening of its creator's events inherits none of them, or those of some processors, so all
- * events are opened again. If threads start all the time, the events of all processes are opened
- * instead, and the recorder leaves out the records of the others. A user without the right to that
- * gets no samples of such a thread.
+ * and the opening of its creator's events inherits none of them, or those of some processors alone,
+ * so all events are opened again. If threads start all the time, the events of all processes are
+ * opened instead, and the recorder leaves out the records of the others. A user who may not open
+ * these gets no samples of such a thread.
  */
 static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *options,
 		       const char **ret_call)
