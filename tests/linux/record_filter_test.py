@@ -64,8 +64,8 @@ thread.join()
 os.wait()
 print("done")
 """
-# At the first line, starts a thread; at the second, that thread uses a second of CPU time. Meanwhile,
-# other threads start all the time on request.
+# At the first line, starts a thread; at the second, that thread uses a second of CPU time. If
+# OTHERS is True, other threads start all the time meanwhile.
 BURNS = """
 import os, sys, threading, time
 def burn():

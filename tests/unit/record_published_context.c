@@ -2,11 +2,16 @@
 /* The attributes that a process publishes, as ringpipe record reads them. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,4 +282,72 @@ Test(record_published_context, a_process_that_has_ended_publishes_nothing)
 		_exit(0);
 	cr_assert(child > 0 && waitpid(child, NULL, 0) == child);
 	cr_assert(rp_published_context_read(child, 0, &context) == -ENOENT);
+}
+
+Test(record_published_context, a_file_whose_name_ends_like_that_of_a_context_is_none)
+{
+	char folder[] = "/tmp/rp-context-XXXXXX", path[64];
+	struct header *header = publish(4), *copy;
+	int fd;
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/a [anon:OTEL_CTX]", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	cr_assert(fd >= 0 && ftruncate(fd, PAGE) == 0);
+	copy = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	cr_assert(copy != MAP_FAILED);
+	*copy = *header;
+	munmap(header, PAGE);
+	cr_expect(read_own(0) == -ENOENT);
+	unlink(path);
+	cr_expect(read_own(0) == -ENOENT);
+	rmdir(folder);
+}
+
+/* Map a context whose page userfaultfd(2) should provide, and never does. NULL: not permitted. */
+static struct header *publish_missing(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	const int fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	const int fd = memfd_create("OTEL_CTX", MFD_CLOEXEC);
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *memory;
+
+	cr_assert(fd >= 0 && ftruncate(fd, PAGE) == 0);
+	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	cr_assert(memory != MAP_FAILED);
+	range.range.start = (uintptr_t)memory;
+	range.range.len = PAGE;
+	return fault_fd >= 0 && ioctl(fault_fd, UFFDIO_API, &api) == 0 &&
+	       ioctl(fault_fd, UFFDIO_REGISTER, &range) == 0 ? memory : NULL;
+}
+
+Test(record_published_context, a_process_whose_memory_never_arrives_costs_one_read)
+{
+	struct header *header = publish_missing();
+	struct rp_published_context context;
+	pid_t child;
+	int ret;
+
+	if (!header)
+		cr_skip("userfaultfd: %s", strerror(errno));
+	for (int i = 0; i < 1000; i++)
+		cr_assert(read_own(0) == -ENOENT);
+	/* Another process is read as before. */
+	munmap(header, PAGE);
+	put_text("service.name", "shop");
+	(void)publish(message.size);
+	child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	cr_assert(child > 0);
+	ret = rp_published_context_read(child, 0, &context);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	cr_assert(ret == 0);
+	free(context.message);
 }

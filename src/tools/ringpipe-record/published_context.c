@@ -10,8 +10,8 @@
 
 #include "base/cursor.h"
 #include "base/hash.h"
-#include "base/process_memory.h"
 #include "base/utf.h"
+#include "tools/ringpipe-record/bounded_read.h"
 
 #define SIGNATURE "OTEL_CTX"
 #define VERSION 2u
@@ -29,17 +29,21 @@ enum { CONTEXT_RESOURCE = 1, RESOURCE_ATTRIBUTES = 1, KEY = 1, VALUE = 2 };
 enum { VALUE_TEXT = 1, VALUE_BOOL = 2, VALUE_INTEGER = 3, VALUE_DOUBLE = 4 };
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
-/* Return: whether the line of /proc/PID/maps names the mapping of a context. */
+/*
+ * Return: whether the line of /proc/PID/maps names the mapping of a context. The name is all that
+ * follows the five fields. The kernel states that a memfd is deleted, as it has no link.
+ */
 static bool is_context(const char *line)
 {
 	static const char *const names[] = {
-		"[anon_shmem:" SIGNATURE "]", "[anon:" SIGNATURE "]", "/memfd:" SIGNATURE,
+		"[anon_shmem:" SIGNATURE "]\n", "[anon:" SIGNATURE "]\n",
+		"/memfd:" SIGNATURE " (deleted)\n",
 	};
+	int name = 0;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *at = strstr(line, names[i]);
-
-		if (at && at > line && at[-1] == ' ')
+	(void)sscanf(line, "%*x-%*x %*s %*x %*x:%*x %*u %n", &name);
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(line + name, names[i]))
 			return true;
 	}
 	return false;
@@ -57,8 +61,7 @@ static int find_header(pid_t process, struct published_header *ret_header, uint6
 	file = fopen(path, "re");
 	while (file && ret == -ENOENT && getline(&line, &space, file) > 0) {
 		if (!is_context(line) || sscanf(line, "%" SCNx64, ret_address) != 1 ||
-		    !rp_process_memory_read(process, *ret_address, ret_header,
-					    sizeof(*ret_header)) ||
+		    !rp_bounded_read(process, *ret_address, ret_header, sizeof(*ret_header)) ||
 		    memcmp(ret_header->signature, SIGNATURE, sizeof(ret_header->signature)) != 0)
 			continue;
 		ret = 0;
@@ -79,8 +82,8 @@ static int read_message(pid_t process, const struct published_header *header, ui
 	context->message = malloc(header->bytes ? header->bytes : 1);
 	if (!context->message)
 		return -ENOMEM;
-	if (!rp_process_memory_read(process, header->address, context->message, context->bytes) ||
-	    !rp_process_memory_read(process, address, &after, sizeof(after)) ||
+	if (!rp_bounded_read(process, header->address, context->message, context->bytes) ||
+	    !rp_bounded_read(process, address, &after, sizeof(after)) ||
 	    memcmp(&after, header, sizeof(after)) != 0) {
 		free(context->message);
 		return -EAGAIN;

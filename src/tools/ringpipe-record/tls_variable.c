@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/process_memory.h"
+#include "tools/ringpipe-record/bounded_read.h"
 
 #define DYNAMIC_MAX 512u
 #define CHAIN_MAX 65536u		/* symbols of one bucket */
@@ -243,7 +243,7 @@ static int read_module(pid_t process, uint64_t argument, struct rp_context_place
 {
 	uint64_t index[2];
 
-	if (!rp_process_memory_read(process, argument, index, sizeof(index)))
+	if (!rp_bounded_read(process, argument, index, sizeof(index)))
 		return -EAGAIN;
 	if (index[0] == 0 || index[0] > MODULES_MAX || index[1] > (uint64_t)FIXED_BYTES_MAX)
 		return -ERANGE;
@@ -262,12 +262,12 @@ int rp_tls_variable_locate(const struct rp_tls_variable *variable, pid_t process
 	case RP_TLS_FIXED:
 		return set_fixed(variable->offset, ret_place);
 	case RP_TLS_OFFSET:
-		if (!rp_process_memory_read(process, bias + variable->slot, words, 8) || !words[0])
+		if (!rp_bounded_read(process, bias + variable->slot, words, 8) || !words[0])
 			return -EAGAIN;
 		return set_fixed((int64_t)words[0], ret_place);
 	case RP_TLS_DESCRIPTOR:
 		/* Before the loader has relocated it, the function is an address of the file. */
-		if (!rp_process_memory_read(process, bias + variable->slot, words, 16) ||
+		if (!rp_bounded_read(process, bias + variable->slot, words, 16) ||
 		    !words[0] || !words[1])
 			return -EAGAIN;
 		if ((int64_t)words[1] < 0)
