@@ -97,6 +97,20 @@ class Report(ToolTest):
         process.stdin = None
         self.finish(process, 0)
 
+    def test_a_file_that_grows_is_read_up_to_its_size_at_the_start(self):
+        orders = 40000
+        data = nettrace.sample(orders=orders)[:-1]
+        path = self.write("t", data)
+        process = self.start("report", path, "events", "--format=json")
+        # The pipe is full long before the command reaches the end of the file.
+        lines = [process.stdout.readline()]
+        with open(path, "ab") as file:
+            file.write(data[data.rindex(b"EventBlock") - 20:])
+        lines += process.stdout.readlines()
+        self.finish(process, 1)
+        self.assertEqual(json.loads(lines[-1])["fields"]["order_id"], orders - 1)
+        self.assertEqual(len(lines), orders)
+
     def test_cut_stacks_are_counted(self):
         trace = nettrace.Trace().define(1, "ringpipe", "StacksCut", 8, [("rules", nettrace.U64)])
         trace.define(2, "Shop", "tick", 1, []).stacks(1, [[4096]])

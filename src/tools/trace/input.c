@@ -37,6 +37,21 @@ static bool is_ready(void *data)
 	return poll(&pfd, 1, 0) != 0;
 }
 
+/*
+ * A file that a recording writes may grow faster than it is read, so it is read up to the size that
+ * it had when it was opened. Return: how many of `size` bytes to read.
+ */
+static size_t bytes_left(const struct rp_input *input, size_t size)
+{
+	const off_t at = input->bytes && !input->is_converted ? lseek(input->fd, 0, SEEK_CUR) : -1;
+
+	if (at < 0)
+		return size;
+	if ((uint64_t)at >= input->bytes)
+		return 0;
+	return input->bytes - (uint64_t)at < size ? (size_t)(input->bytes - (uint64_t)at) : size;
+}
+
 static ssize_t read_file(void *data, void *buffer, size_t size)
 {
 	struct rp_input *input = data;
@@ -45,7 +60,7 @@ static ssize_t read_file(void *data, void *buffer, size_t size)
 	do {
 		if (is_stopped(input))
 			return -ECANCELED;
-		got = read(input->fd, buffer, size);
+		got = read(input->fd, buffer, bytes_left(input, size));
 	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
 	if (got > 0)
 		input->taken += (uint64_t)got;
