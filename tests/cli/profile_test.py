@@ -260,6 +260,26 @@ class Samples(Profile):
                           for name, row in self.functions(machine.end()).items()},
                          {"a": 1, "n": 2, None: 1})
 
+    def test_two_processes_that_had_the_same_id_are_two_rows(self):
+        machine = program(7, "a").sample(7, 7, [0x1010]).sample(7, 7, [0x1010]).exit(7)
+        # It still ran in the kernel for a moment.
+        machine.sample(7, 7, [0x1010]).name(7, "second").map(7, 701, 0x1000, 0x2000, "/bin/b")
+        machine.function(7, 701, 0x1000, 0x1fff, "b")
+        machine.sample(7, 7 + (1 << 22), [0x1010]).name(7, "renamed")
+        machine.sample(7, 7 + (1 << 22), [0x1010])
+        trace = machine.end()
+        expected = [("shop", 7, "a", 3), ("renamed", 7, "b", 2)]
+        rows = self.report(trace, "cpu", "--by", "process")[0]
+        self.assertEqual([(row["process"], row["process_id"], row["function"], row["samples"])
+                          for row in rows], expected)
+        rows = self.report(trace)[0]["hot_functions"]
+        self.assertEqual([(row["process"], row["process_id"], row["function"], row["samples"])
+                          for row in rows], expected)
+        path = self.write("t.nettrace", trace)
+        self.run_tool("convert", "--to", "folded", path, "-o", self.path("t.folded"))
+        with open(self.path("t.folded"), encoding="utf-8") as folded:
+            self.assertEqual([line.split(";")[0] for line in folded], ["shop (7)", "renamed (7)"])
+
     def test_each_of_100000_threads_counts(self):
         machine = program()
         for thread in range(100000):

@@ -59,7 +59,7 @@ static void fill(struct rp_call_tree *tree)
 		const struct rp_call_weight weight = { 1, stacks[i].weight, stacks[i].weight / 2 };
 		uint32_t group, functions[DEPTH];
 
-		cr_assert_eq(rp_call_tree_group(tree, stacks[i].group / 2, stacks[i].group,
+		cr_assert_eq(rp_call_tree_group(tree, stacks[i].group / 2, 0, stacks[i].group,
 						&group), 0);
 		for (uint32_t j = 0; j < stacks[i].count; j++)
 			functions[j] = ids[stacks[i].functions[j]];
@@ -190,7 +190,7 @@ Test(call_tree, a_recursive_function_counts_once_in_a_stack)
 	size_t count;
 
 	cr_assert_eq(rp_call_tree_init(&tree), 0);
-	cr_assert_eq(rp_call_tree_group(&tree, 1, 1, &group), 0);
+	cr_assert_eq(rp_call_tree_group(&tree, 1, 0, 1, &group), 0);
 	for (size_t i = 0; i < 500; i++)
 		cr_assert_eq(rp_call_tree_function(&tree, "f", NULL, &stack[i]), 0);
 	cr_assert_eq(rp_call_tree_add(&tree, group, stack, 500, &weight, NULL), 0);
@@ -213,7 +213,7 @@ Test(call_tree, a_deep_stack_keeps_its_innermost_functions)
 	size_t count;
 
 	cr_assert_eq(rp_call_tree_init(&tree), 0);
-	cr_assert_eq(rp_call_tree_group(&tree, 1, 1, &group), 0);
+	cr_assert_eq(rp_call_tree_group(&tree, 1, 0, 1, &group), 0);
 	for (uint32_t i = 0; i < RP_CALL_DEPTH_MAX + 100; i++) {
 		char name[16];
 
@@ -251,7 +251,7 @@ Test(call_tree, a_full_tree_keeps_the_sum_of_all_weights)
 		snprintf(name, sizeof(name), "%u", i);
 		cr_assert_eq(rp_call_tree_function(&tree, name, NULL, &id), 0);
 	}
-	cr_assert_eq(rp_call_tree_group(&tree, 1, 1, &group), 0);
+	cr_assert_eq(rp_call_tree_group(&tree, 1, 0, 1, &group), 0);
 	for (uint32_t i = 0; i < more; i++) {
 		stack[2] = 1 + i % 1000;
 		stack[1] = 1 + i / 1000 % 1000;
@@ -278,7 +278,7 @@ Test(call_tree, groups_above_the_bound_share_the_last_one)
 
 	cr_assert_eq(rp_call_tree_init(&tree), 0);
 	for (uint32_t i = 0; i < RP_CALL_GROUPS_MAX + 10; i++) {
-		cr_assert_eq(rp_call_tree_group(&tree, 1, i + 1, &group), 0);
+		cr_assert_eq(rp_call_tree_group(&tree, 1, 0, i + 1, &group), 0);
 		cr_assert_eq(rp_call_tree_add(&tree, group, NULL, 0, &weight, NULL), 0);
 	}
 	cr_assert_eq(tree.group_count, RP_CALL_GROUPS_MAX + 1);

@@ -78,7 +78,7 @@ static uint64_t hash_group(const void *rows, uint32_t number)
 {
 	const struct rp_call_group *group = (const struct rp_call_group *)rows + number;
 
-	return rp_call_hash(group->process, group->thread);
+	return rp_call_hash(group->process + group->life, group->thread);
 }
 
 /* The function 0 is RP_CALL_REST, which no name of a trace can mean: it is not in the index. */
@@ -137,7 +137,7 @@ int rp_call_tree_function(struct rp_call_tree *tree, const char *name, const cha
 	return 0;
 }
 
-int rp_call_tree_group(struct rp_call_tree *tree, uint64_t process, uint64_t thread,
+int rp_call_tree_group(struct rp_call_tree *tree, uint64_t process, uint32_t life, uint64_t thread,
 		       uint32_t *ret_group)
 {
 	struct rp_call_group *rows = tree->groups;
@@ -146,10 +146,11 @@ int rp_call_tree_group(struct rp_call_tree *tree, uint64_t process, uint64_t thr
 
 	if (rp_call_index_reserve(&tree->by_group, tree->group_count, hash_group, rows))
 		return -ENOMEM;
-	at = rp_call_hash(process, thread) & (tree->by_group.capacity - 1);
+	at = rp_call_hash(process + life, thread) & (tree->by_group.capacity - 1);
 	for (; tree->by_group.slots[at]; at = (at + 1) & (tree->by_group.capacity - 1)) {
 		*ret_group = tree->by_group.slots[at] - 1;
-		if (rows[*ret_group].process == process && rows[*ret_group].thread == thread)
+		if (rows[*ret_group].process == process && rows[*ret_group].life == life &&
+		    rows[*ret_group].thread == thread)
 			return 0;
 	}
 	if (is_full && rows[tree->group_count - 1].is_rest) {
@@ -162,7 +163,8 @@ int rp_call_tree_group(struct rp_call_tree *tree, uint64_t process, uint64_t thr
 	tree->groups = rows;
 	*ret_group = (uint32_t)tree->group_count++;
 	rows[*ret_group] = (struct rp_call_group){
-		.process = is_full ? 0 : process, .thread = is_full ? 0 : thread,
+		.process = is_full ? 0 : process, .life = is_full ? 0 : life,
+		.thread = is_full ? 0 : thread,
 		.is_rest = is_full, .first_root = RP_CALL_NONE, .number = *ret_group,
 	};
 	if (!is_full)

@@ -42,6 +42,7 @@ struct rp_call_function {
 
 struct rp_call_group {
 	uint64_t process, thread;
+	uint32_t life;			/* of the process id: how many processes had it before */
 	bool is_rest;			/* stands for all groups beyond the bound */
 	struct rp_call_weight weight;
 	uint32_t first_root;		/* a node, or RP_CALL_NONE */
@@ -100,7 +101,7 @@ void rp_call_weight_add(struct rp_call_weight *sum, const struct rp_call_weight 
 int rp_call_tree_function(struct rp_call_tree *tree, const char *name, const char *file,
 			  uint32_t *ret_function);
 /* Find or add a group. Return: 0; -ENOMEM. */
-int rp_call_tree_group(struct rp_call_tree *tree, uint64_t process, uint64_t thread,
+int rp_call_tree_group(struct rp_call_tree *tree, uint64_t process, uint32_t life, uint64_t thread,
 		       uint32_t *ret_group);
 
 /*

@@ -233,7 +233,9 @@ static int add_stack(struct rp_profile *profile, const struct rp_reader_event *e
 	if (!functions)
 		return -ENOMEM;
 	profile->functions = functions;
-	ret = rp_call_tree_group(&profile->tree, has_process ? process : 0,
+	/* Another process with the same id is another group. */
+	ret = rp_call_tree_group(&profile->tree, has_process ? process : 0, has_process ?
+				 rp_symbols_life(&profile->symbols, process, event->time_ns) : 0,
 				 profile->by == RP_PROFILE_BY_THREAD ? event->thread : 0,
 				 ret_group);
 	for (uint32_t i = 0; ret == 0 && i < count; i++)

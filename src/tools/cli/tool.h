@@ -118,7 +118,7 @@ struct rp_time_point {
 	bool is_utc;			/* since 1970 */
 };
 
-/* What an ordinary user needs to record all processes, as setcap(8) takes it. */
+/* The capabilities with which a user records all processes, as setcap(8) takes them. */
 #define RP_RECORD_CAPABILITIES "cap_perfmon,cap_bpf,cap_sys_ptrace,cap_sys_nice"
 
 /* How many processes a command takes. */

@@ -131,7 +131,8 @@ void rp_stack_samples_title(const struct rp_stack_samples *samples,
 			    const struct rp_call_group *group, bool with_thread, char *buffer,
 			    size_t size)
 {
-	const char *name = rp_symbols_process(&samples->profile.symbols, group->process, INT64_MAX);
+	const char *name = rp_symbols_life_name(&samples->profile.symbols, group->process,
+						group->life, INT64_MAX);
 	int used = snprintf(buffer, size, "%s (%" PRIu64 ")", name ? name : "process",
 			    group->process);
 

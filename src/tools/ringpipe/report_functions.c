@@ -76,12 +76,23 @@ void rp_stack_add(struct rp_rows *rows, const struct rp_call_tree *tree, uint32_
 	rp_rows_add(rows, array, *text ? text : "-");
 }
 
-void rp_process_add(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process)
+static void add_process(struct rp_rows *rows, uint64_t process, const char *name)
 {
-	const char *name = rp_symbols_process(&profile->symbols, process, profile->last_ns);
-
 	rp_rows_add_u64(rows, process);
 	rp_rows_add(rows, rp_json_string(name), name ? NULL : "?");
+}
+
+void rp_process_add(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process)
+{
+	add_process(rows, process, rp_symbols_process(&profile->symbols, process,
+						      profile->last_ns));
+}
+
+void rp_process_add_life(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process,
+			 uint32_t life)
+{
+	add_process(rows, process, rp_symbols_life_name(&profile->symbols, process, life,
+							profile->last_ns));
 }
 
 double rp_share(uint64_t part, uint64_t whole)

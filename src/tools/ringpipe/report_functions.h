@@ -31,6 +31,9 @@ void rp_stack_add(struct rp_rows *rows, const struct rp_call_tree *tree, uint32_
 
 /* Add the columns of a process: its id and its name. */
 void rp_process_add(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process);
+/* The same for one of several processes that had the id, see rp_symbols_life(). */
+void rp_process_add_life(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process,
+			 uint32_t life);
 
 /* Add `part` of `whole` as a column: a number up to 1, and as text a percentage. */
 void rp_share_add(struct rp_rows *rows, uint64_t part, uint64_t whole);

@@ -48,6 +48,8 @@ static int by_group(const void *left, const void *right, void *data)
 
 	if (!order)
 		order = compare_values(b->process, a->process);
+	if (!order)
+		order = compare_values(b->life, a->life);
 	return order ? order : compare_values(b->thread, a->thread);
 }
 
@@ -213,7 +215,7 @@ static void add_group_row(const struct profile_view *view, struct rp_rows *rows,
 		rp_rows_add(rows, NULL, NULL);
 		rp_rows_add_string(rows, tree->functions[RP_CALL_REST].name);
 	} else {
-		rp_process_add(rows, &view->profile, group->process);
+		rp_process_add_life(rows, &view->profile, group->process, group->life);
 	}
 	rp_rows_add(rows, has_thread ? json_object_new_uint64(group->thread) : NULL, NULL);
 	add_value(view, rows, total ? &total->exclusive : &none);

@@ -11,6 +11,7 @@
 #include "tools/cli/json.h"
 #include "tools/cli/rows.h"
 #include "tools/trace/stack_frame.h"
+#include "tools/trace/system_event.h"
 
 #define CPU_SAMPLE 1u			/* id in Universal.Events */
 
@@ -31,6 +32,8 @@ static int compare_hits(const void *left, const void *right)
 	const struct rp_hot_hit *a = left, *b = right;
 	int order = compare_numbers(a->process, b->process);
 
+	if (order == 0)
+		order = compare_numbers(a->life, b->life);
 	return order ? order : compare_numbers(a->address, b->address);
 }
 
@@ -55,20 +58,38 @@ static void merge_hits(struct rp_hot_functions *hot)
 	hot->hit_count = hot->merged = kept;
 }
 
-static struct rp_hot_process *find_process(struct rp_hot_functions *hot, uint64_t process)
+/* Return: the latest process with the id; NULL: none. */
+static struct rp_hot_process *find_latest(struct rp_hot_functions *hot, uint64_t process)
 {
-	struct rp_hot_process *grown;
-
 	for (size_t i = hot->process_count; i > 0; i--) {
 		if (hot->processes[i - 1].process == process)
 			return &hot->processes[i - 1];
 	}
+	return NULL;
+}
+
+static const struct rp_hot_process *find_life(const struct rp_hot_functions *hot,
+					      const struct rp_hot_hit *hit)
+{
+	size_t i = hot->process_count - 1;
+
+	while (hot->processes[i].process != hit->process || hot->processes[i].life != hit->life)
+		i--;
+	return &hot->processes[i];
+}
+
+/* Return: NULL: no memory. */
+static struct rp_hot_process *add_process(struct rp_hot_functions *hot, uint64_t process,
+					  uint32_t life)
+{
+	struct rp_hot_process *grown;
+
 	grown = rp_array_reserve(hot->processes, hot->process_count, &hot->process_capacity, 1,
 				 sizeof(*grown));
 	if (!grown)
 		return NULL;
 	hot->processes = grown;
-	grown[hot->process_count] = (struct rp_hot_process){ .process = process };
+	grown[hot->process_count] = (struct rp_hot_process){ .process = process, .life = life };
 	return &grown[hot->process_count++];
 }
 
@@ -90,9 +111,11 @@ static uint64_t choose_address(const struct rp_hot_functions *hot,
 
 static int take_sample(struct rp_hot_functions *hot, const struct rp_reader_event *event)
 {
-	struct rp_hot_process *process = find_process(hot, event->process);
+	struct rp_hot_process *process = find_latest(hot, event->process);
 	struct rp_hot_hit *grown;
 
+	if (!process)
+		process = add_process(hot, event->process, 0);
 	if (hot->hit_count - hot->merged >= MERGE_HITS)
 		merge_hits(hot);
 	grown = rp_array_reserve(hot->hits, hot->hit_count, &hot->hit_capacity, 1,
@@ -102,11 +125,28 @@ static int take_sample(struct rp_hot_functions *hot, const struct rp_reader_even
 	hot->hits = grown;
 	grown[hot->hit_count++] = (struct rp_hot_hit){
 		.process = event->process, .address = choose_address(hot, event), .samples = 1,
-		.time_ns = event->time_ns,
+		.time_ns = event->time_ns, .life = process->life,
 	};
 	process->samples++;
 	hot->samples++;
 	return 0;
+}
+
+/* A process id may have another process later. Samples between the two are those of the first. */
+static int follow_process(struct rp_hot_functions *hot, const struct rp_reader_event *event)
+{
+	struct rp_hot_process *process = find_latest(hot, event->process);
+
+	if (event->type->id == RP_SYSTEM_PROCESS_EXIT) {
+		if (!process)
+			process = add_process(hot, event->process, 0);
+		if (process)
+			process->has_ended = true;
+		return process ? 0 : -ENOMEM;
+	}
+	if (event->type->id > RP_SYSTEM_PROCESS_EXIT || !process || !process->has_ended)
+		return 0;
+	return add_process(hot, event->process, process->life + 1) ? 0 : -ENOMEM;
 }
 
 bool rp_hot_functions_is_sample(const struct rp_reader_type *type)
@@ -118,7 +158,17 @@ int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_e
 {
 	if (rp_hot_functions_is_sample(event->type))
 		return event->frame_count ? take_sample(hot, event) : 0;
+	if (!event->type->field_count && rp_system_is_event(event) &&
+	    follow_process(hot, event) < 0)
+		return -ENOMEM;
 	return rp_symbols_take(&hot->symbols, event);
+}
+
+static int compare_processes(const struct rp_hot_process *a, const struct rp_hot_process *b)
+{
+	const int order = compare_numbers(a->process, b->process);
+
+	return order ? order : compare_numbers(a->life, b->life);
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -127,14 +177,14 @@ static int compare_rows(const void *left, const void *right)
 	int order = compare_numbers(b->process->samples, a->process->samples);
 
 	if (order == 0)
-		order = compare_numbers(a->process->process, b->process->process);
+		order = compare_processes(a->process, b->process);
 	return order ? order : compare_numbers(b->samples, a->samples);
 }
 
 static int compare_names(const void *left, const void *right)
 {
 	const struct rp_hot_function *a = left, *b = right;
-	int order = compare_numbers(a->process->process, b->process->process);
+	int order = compare_processes(a->process, b->process);
 
 	if (order || a->name == b->name)
 		return order;
@@ -168,15 +218,16 @@ struct rp_hot_function *rp_hot_functions_rows(struct rp_hot_functions *hot, size
 		return NULL;
 	}
 	for (size_t i = 0; i < hot->process_count; i++)
-		hot->processes[i].name = rp_symbols_process(&hot->symbols,
-							    hot->processes[i].process, INT64_MAX);
+		hot->processes[i].name = rp_symbols_life_name(&hot->symbols,
+							      hot->processes[i].process,
+							      hot->processes[i].life, INT64_MAX);
 	for (size_t i = 0; i < hot->hit_count; i++) {
 		const struct rp_hot_hit *hit = &hot->hits[i];
 		struct rp_symbol symbol;
 
 		rp_symbols_find(&hot->symbols, hit->process, hit->time_ns, hit->address, &symbol);
 		rows[i] = (struct rp_hot_function){
-			.process = find_process(hot, hit->process), .name = symbol.function,
+			.process = find_life(hot, hit), .name = symbol.function,
 			.samples = hit->samples,
 		};
 	}

@@ -24,10 +24,13 @@ struct rp_hot_hit {
 	uint64_t process, address;
 	uint64_t samples;
 	int64_t time_ns;		/* of the last sample */
+	uint32_t life;			/* of the process id */
 };
 
 struct rp_hot_process {
 	uint64_t process;
+	uint32_t life;			/* how many processes had the id before */
+	bool has_ended;
 	const char *name;		/* NULL: unknown; of the rows only */
 	uint64_t samples;
 };

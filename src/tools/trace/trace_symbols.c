@@ -11,6 +11,7 @@
 #include "base/cursor.h"
 #include "tools/trace/dotnet_method.h"
 #include "tools/trace/input.h"
+#include "tools/trace/symbol_range.h"
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_index.h"
 
@@ -19,22 +20,6 @@
  * Ranges of real traces hardly overlap; a hostile trace must not make lookups slow.
  */
 #define EXAMINED_MAX 64u
-
-/* A mapping or a function; or metadata, whose `start` is its id and whose name is a build id. */
-struct rp_symbol_range {
-	uint64_t process;
-	uint64_t start, last;
-	uint64_t furthest;		/* the greatest `last` of the process up to this row */
-	uint64_t id;			/* of a mapping; of a function: that of its mapping */
-	uint64_t offset;		/* in the file; of a mapping */
-	const char *name;		/* of the function, or the file */
-	const char *build_id;		/* of a mapping; NULL: unknown */
-	uint64_t metadata;		/* id of the mapping's metadata; 0: none */
-	const struct rp_symbol_range *mapping;	/* of a function; NULL: not in the trace */
-	int64_t time_ns;
-	size_t reported;		/* how many ranges were reported before this one */
-	uint32_t life;			/* of the process id */
-};
 
 /* A name of a process, or its end. */
 struct rp_symbol_process {
@@ -300,6 +285,12 @@ static bool has_one_life(const struct rp_symbols *symbols, uint64_t process)
 	       !symbols->processes[after - 1].life;
 }
 
+/* A process still runs in the kernel for a moment after the trace reports its end. */
+uint32_t rp_symbols_life(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns)
+{
+	return life_at(symbols, process, time_ns) - has_just_ended(symbols, process, time_ns);
+}
+
 static void number_lives(struct rp_symbols *symbols)
 {
 	struct rp_symbol_process *rows = symbols->processes;
@@ -510,15 +501,15 @@ static const struct rp_symbol_range *find_function(const struct rp_symbols *symb
 void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
 		     uint64_t address, struct rp_symbol *ret_symbol)
 {
-	uint32_t life = life_at(symbols, process, time_ns);
+	uint32_t life = rp_symbols_life(symbols, process, time_ns);
 	unsigned int found = 0, again = 0;
 	const struct rp_symbol_range *mapping = find_mapping(symbols, process, time_ns, address,
 							     life, &found);
 	const struct rp_symbol_range *function;
 
-	/* A process still runs in the kernel for a moment after the trace reports its end. */
+	/* The trace may name the next process late. */
 	if (!mapping && has_just_ended(symbols, process, time_ns))
-		mapping = find_mapping(symbols, process, time_ns, address, --life, &again);
+		mapping = find_mapping(symbols, process, time_ns, address, ++life, &again);
 	function = find_function(symbols, process, address, mapping, life);
 	*ret_symbol = (struct rp_symbol){
 		.is_constant = found == (mapping != NULL) && has_one_life(symbols, process),
@@ -532,18 +523,6 @@ void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t
 	if (function) {
 		ret_symbol->function = function->name;
 		ret_symbol->function_start = function->start;
-	}
-}
-
-void rp_symbols_each_build_id(const struct rp_symbols *symbols,
-			      void (*visit)(const char *file, const char *build_id, void *data),
-			      void *data)
-{
-	for (size_t i = 0; i < symbols->mappings.count; i++) {
-		const struct rp_symbol_range *row = &symbols->mappings.rows[i];
-
-		if (row->build_id)
-			visit(row->name, row->build_id, data);
 	}
 }
 
@@ -569,19 +548,17 @@ const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t proces
 	return NULL;
 }
 
-int rp_symbols_render(struct rp_symbols *symbols, char *(*render)(const char *name, void *data),
-		      void *data)
+const char *rp_symbols_life_name(const struct rp_symbols *symbols, uint64_t process, uint32_t life,
+				 int64_t time_ns)
 {
-	for (size_t i = 0; i < symbols->functions.count; i++) {
-		char *text = render(symbols->functions.rows[i].name, data);
+	const struct rp_symbol_process *rows = symbols->processes;
 
-		symbols->functions.rows[i].name = text ? rp_text_pool_add(&symbols->texts, text) :
-						  NULL;
-		free(text);
-		if (!symbols->functions.rows[i].name)
-			return -ENOMEM;
+	for (size_t i = row_after(symbols, process, time_ns);
+	     i > 0 && rows[i - 1].process == process; i--) {
+		if (rows[i - 1].life == life && rows[i - 1].name)
+			return rows[i - 1].name;
 	}
-	return 0;
+	return rp_symbols_process(symbols, process, time_ns);
 }
 
 void rp_symbols_fini(struct rp_symbols *symbols)

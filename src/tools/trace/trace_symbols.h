@@ -99,6 +99,19 @@ const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t proces
 			       int64_t time_ns);
 
 /*
+ * A life of a process id is one process that had the id; the first one is 0.
+ * Return: the life that the time belongs to; until the next process gets the id, the one before.
+ */
+uint32_t rp_symbols_life(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns);
+
+/*
+ * Return: the last name of a life up to a time of the trace, or else what rp_symbols_process()
+ * returns. Valid until rp_symbols_fini().
+ */
+const char *rp_symbols_life_name(const struct rp_symbols *symbols, uint64_t process, uint32_t life,
+				 int64_t time_ns);
+
+/*
  * Follow the processes of a trace of several, as rp_processes_follow() does.
  * Return: 0, and the process id of the event's thread; -ENOMEM.
  */
