@@ -98,18 +98,22 @@ class Report(ToolTest):
         self.finish(process, 0)
 
     def test_a_file_that_grows_is_read_up_to_its_size_at_the_start(self):
-        orders = 40000
-        data = nettrace.sample(orders=orders)[:-1]
+        orders = [nettrace.order(i, "Ann") for i in range(40000)]
+        def define():
+            return nettrace.Trace().define(1, "Shop", "OrderPlaced", 5,
+                                           [("order_id", nettrace.U64),
+                                            ("customer", nettrace.STRING)])
+        data = define().events(1, orders).end()[:-1]
         path = self.write("t", data)
         process = self.start("report", path, "events", "--format=json")
         # The pipe is full long before the command reaches the end of the file.
         lines = [process.stdout.readline()]
         with open(path, "ab") as file:
-            file.write(data[data.rindex(b"EventBlock") - 20:])
+            file.write(define().events(1, orders).events(1, orders, ns=10 ** 9).end()[len(data):])
         lines += process.stdout.readlines()
         self.finish(process, 1)
-        self.assertEqual(json.loads(lines[-1])["fields"]["order_id"], orders - 1)
-        self.assertEqual(len(lines), orders)
+        self.assertEqual(json.loads(lines[-1])["fields"]["order_id"], len(orders) - 1)
+        self.assertEqual(len(lines), len(orders))
 
     def test_cut_stacks_are_counted(self):
         trace = nettrace.Trace().define(1, "ringpipe", "StacksCut", 8, [("rules", nettrace.U64)])
