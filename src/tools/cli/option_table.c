@@ -363,8 +363,7 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
 	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
 	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },
-	/* All bits of flags are in use; the command with --symbols has this option, too. */
-	{ RP_OPTION_SYMBOLS, 0, "inlines", NULL,
+	{ RP_OPTION_INLINES, 0, "inlines", NULL,
 	  "name the functions that are inlined at an address, from the DWARF\n"
 	  "of the files, as in \"leaf (inlined by middle, main)\"", take_inlines },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },

@@ -279,8 +279,8 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 			ret = check_process(command, &options);
 		if (!ret)
 			ret = check_output(command, &options);
-		if (!ret && options.nettrace && !(command->options &
-						 (RP_OPTION_NETTRACE | RP_OPTION_VERSION))) {
+		if (!ret && options.nettrace && !command->takes_version &&
+		    !(command->options & RP_OPTION_VERSION)) {
 			rp_tool_error("%s: --format requires text, json or csv", command->name);
 			ret = -EINVAL;
 		}

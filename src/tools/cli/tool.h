@@ -57,7 +57,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_MISSING = 1ull << 32,
 	RP_OPTION_LISTEN = 1ull << 33,
 	RP_OPTION_LAST = 1ull << 34,
-	RP_OPTION_NETTRACE = 1ull << 35, /* --format takes a version of nettrace, too */
+	RP_OPTION_INLINES = 1ull << 35,
 	RP_OPTION_OFF_CPU = 1ull << 36,
 	RP_OPTION_VERSION = 1ull << 37,	/* of nettrace */
 	RP_OPTION_MACHINE = 1ull << 38,	/* --kernel of a recording of the machine */
@@ -188,6 +188,7 @@ struct rp_tool_command {
 	bool takes_child;		/* a command line may follow "--" */
 	bool process_is_optional;	/* without one, the command is for all processes */
 	bool takes_processes;		/* -p may be repeated */
+	bool takes_version;		/* --format takes a version of nettrace, too */
 	bool is_binary;			/* its output must not go to a terminal */
 	const char *needs_file;		/* why -o cannot be "-", standard output; or NULL */
 	int (*run)(const struct rp_tool_options *options);

@@ -158,7 +158,8 @@ const struct rp_tool_command rp_commands[] = {
 			   RP_OPTION_DURATION |
 			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_COARSE |
 			   RP_OPTION_STACKS | RP_OPTION_KERNEL | RP_OPTION_QUIET |
-			   RP_OPTION_FORMAT | RP_OPTION_NETTRACE | RP_OPTION_HELP,
+			   RP_OPTION_FORMAT | RP_OPTION_HELP,
+		.takes_version = true,
 		.takes_child = true,
 		.is_binary = true,
 		.run = rp_command_collect,
@@ -372,7 +373,8 @@ const struct rp_tool_command rp_commands[] = {
 			   RP_OPTION_PROVIDERS | RP_OPTION_MISSING | RP_OPTION_BUFFER |
 			   RP_OPTION_LAST | RP_OPTION_COARSE | RP_OPTION_STACKS |
 			   RP_OPTION_RECOVER | RP_OPTION_ROLL | RP_OPTION_FORMAT |
-			   RP_OPTION_NETTRACE | RP_OPTION_HELP,
+			   RP_OPTION_HELP,
+		.takes_version = true,
 		.needs_file = by_itself,
 		.run = rp_command_flight_start,
 	},
