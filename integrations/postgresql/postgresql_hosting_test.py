@@ -10,7 +10,7 @@ import unittest
 from postgresql_server import HERE, drive, servers, why_not
 from postgresql_test import WithServer, of_name, read
 
-from integrations import hosting  # postgresql_server has added the path
+from integrations import restrictions  # postgresql_server has added the path
 
 UNIT = os.path.join(HERE, "postgresql.service")
 SETTINGS = "jit = off"
@@ -43,21 +43,22 @@ class PostgresqlHostingTest(WithServer):
         self.assertTrue(of_name(read(traces + "/checkpoint"), "checkpointStop"))
 
     @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
-    @unittest.skipUnless(hosting.can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
+    @unittest.skipUnless(restrictions.can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
     def test_a_server_with_the_rights_of_the_unit_is_traced(self):
-        self.server.as_user = [*hosting.read_only_except(self.server.folder),
+        self.server.as_user = [*restrictions.read_only_root(self.server.folder,
+                                                             self.server.programs),
                                *self.server.as_user]
-        self.server.start(preexec_fn=hosting.deny_write_execute)
+        self.server.start(preexec_fn=restrictions.deny_write_execute)
         with open(f"/proc/{self.server.process.pid}/mountinfo", encoding="utf-8") as file:
             options = [line.split()[5] for line in file if line.split()[4] == "/"]
         self.assertTrue(options[0].startswith("ro,"), options)
         self.check_events()
 
-    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
+    @unittest.skipUnless(restrictions.can_check_units(), "no systemd-analyze")
     def test_systemd_accepts_the_unit(self):
-        self.assertEqual(hosting.complaints(UNIT), [])
+        self.assertEqual(restrictions.errors_of_unit(UNIT), [])
 
-    @unittest.skipUnless(shutil.which("systemd-analyze") and shutil.which("strace"),
+    @unittest.skipUnless(restrictions.can_check_units() and shutil.which("strace"),
                          "no systemd-analyze, or no strace")
     def test_the_unit_permits_every_system_call(self):
         log = self.server.folder + "/calls"
@@ -65,10 +66,9 @@ class PostgresqlHostingTest(WithServer):
         self.server.start(wrapper=["strace", "-D", "-f", "-qq", "-o", log])
         self.check_events()
         self.server.stop()
-        used = hosting.used_system_calls(log)
+        used = restrictions.calls_in(log)
         self.assertIn("membarrier", used)
-        permitted = hosting.system_calls("@system-service") | hosting.system_calls("@default")
-        self.assertEqual(used - permitted, set())
+        self.assertEqual(used - restrictions.calls_of("@system-service", "@default"), set())
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ import unittest
 from postgresql_server import PATIENCE, drive, servers, why_not
 from postgresql_test import RINGPIPE, WithLoad, of_name, read
 
-from integrations import tracers  # postgresql_server has added the path
+from integrations import loads, tracers  # postgresql_server has added the path
 
 PRELOAD = "pg_stat_statements,ringpipe"
 CLIENTS = 3
-TRANSACTIONS = int(300 * tracers.SECONDS)
+# The test holds all events in memory.
+TRANSACTIONS = int(min(100 * loads.SECONDS, 3000))
 ENDLESS = 1000000000
 STATEMENTS = ("UPDATE counts SET n = n + 1 WHERE client = :client_id;\n"
               "SELECT n FROM counts WHERE client = :client_id;\n")
@@ -42,6 +43,8 @@ class PostgresqlLoadTest(WithLoad):
         """Start the load. Return its process, its backends, and what opens their gate."""
         open_gate = self.gate()
         bench, pids = self.load(transactions, STATEMENTS, "bench")
+        # A process opens its socket a little after its start.
+        drive.wait_for(lambda: servers.processes().issuperset(pids), "the sockets", [bench])
         return bench, pids, open_gate
 
     def calls(self):
@@ -69,21 +72,19 @@ class PostgresqlLoadTest(WithLoad):
             os.unlink(path)
         return path
 
+    def wait_for_sessions(self, pids, recorder):
+        for pid in pids:
+            servers.wait_for_session(pid, "postgresql", recorder)
+
     @contextlib.contextmanager
     def recording(self, pids, root):
-        """Record a process with its descendants. The block gets the path of the trace, a function
-        that waits for sessions in further processes, and a function that ends the recording."""
+        """Record a process with its descendants. Yield the path of the trace, and the recorder,
+        which has sessions in the processes `pids`."""
         trace = self.trace("record")
-        command = tracers.command_of("record", trace, None, "postgresql:1", root)
+        command = loads.command_of("record", trace, None, "postgresql:1", root)
         with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
-            def wait_for(pids):
-                for pid in pids:
-                    servers.wait_for_session(pid, "postgresql", recorder)
-
-            def end():
-                self.assertEqual(drive.interrupt(recorder), 0)
-            wait_for(pids)
-            yield trace, wait_for, end
+            self.wait_for_sessions(pids, recorder)
+            yield trace, recorder
 
     def starts(self, trace):
         return [event for event in read(trace)
@@ -93,23 +94,26 @@ class PostgresqlLoadTest(WithLoad):
         """Start a tool. Return a function that ends it and returns its number of statements."""
         if tool == "bpftrace":
             library = os.path.realpath(self.programs + "/../lib/ringpipe_hooks.so")
-            return stack.enter_context(tracers.bpftrace(library, "postgresql:query_start",
+            return stack.enter_context(tracers.bpftrace(None, library, "postgresql:query_start",
                                                         '/str(arg4, 6) == "bench"/'))
         if tool == "lttng":
-            return stack.enter_context(lttng.counting("postgresql:query_start",
-                                                      'user = "bench"'))
+            return stack.enter_context(lttng.session("postgresql:query_start",
+                                                     'user = "bench"'))
         if tool == "record":
-            trace, _, end = stack.enter_context(self.recording(pids, self.server.process.pid))
-            traces, ends = [trace], [end]
+            trace, recorder = stack.enter_context(self.recording(pids, self.server.process.pid))
+            traces, recorders = [trace], [recorder]
         else:
             traces = [self.trace(f"{tool}-{pid}") for pid in pids]
-            ends = [stack.enter_context(tracers.session(tracers.command_of(
+            recorders = [stack.enter_context(loads.session(loads.command_of(
                 tool, trace, pid, "postgresql:1"), pid, "postgresql"))
                 for pid, trace in zip(pids, traces)]
 
         def count():
-            for end in ends:
-                end()
+            for recorder in recorders:
+                if tool == "record":
+                    loads.end(recorder)
+                else:  # It ends with its process.
+                    self.assertEqual(recorder.wait(PATIENCE), 0)
             return sum(len(self.starts(trace)) for trace in traces)
         return count
 
@@ -121,7 +125,7 @@ class PostgresqlLoadTest(WithLoad):
             count = {tool: self.start_tool(tool, pids, lttng, stack) for tool in tools}
             before = self.updates()
             open_gate()
-            self.assertEqual(bench.wait(PATIENCE + 10 * tracers.SECONDS), 0)
+            self.assertEqual(bench.wait(PATIENCE + 10 * loads.SECONDS), 0)
             # The tools came while the first statement of each backend waited.
             expected = self.calls() - CLIENTS
             self.assertEqual(expected, CLIENTS * (3 * TRANSACTIONS - 1))
@@ -133,40 +137,40 @@ class PostgresqlLoadTest(WithLoad):
             # The probe of the first statement is before the tools, and an update has two.
             self.assertEqual(probes["query__execute__start", pid], 4 * TRANSACTIONS - 1)
 
-    @unittest.skipIf(tracers.why_not(), tracers.why_not())
+    @unittest.skipIf(loads.why_not(), loads.why_not())
     def test_each_tool_and_all_together_hold_what_the_server_counts(self):
         with contextlib.ExitStack() as stack:
-            lttng = tracers.Lttng(stack, self.server.folder)
+            lttng = stack.enter_context(contextlib.closing(tracers.Lttng(self.server.folder)))
             os.chmod(lttng.home, 0o777)
             as_user = self.server.as_user
             self.addCleanup(setattr, self.server, "as_user", as_user)
             self.server.as_user = [*lttng.inside, *as_user]
             self.restart({name: lttng.environment[name] for name in ("LTTNG_HOME",
                                                                      "RINGPIPE_LTTNG")})
-            for tool in tracers.ALL:
+            for tool in loads.TOOLS:
                 with self.subTest(tool):
                     self.compare(lttng, [tool])
             with self.subTest("all together"):
-                self.compare(lttng, tracers.ALL)
+                self.compare(lttng, loads.TOOLS)
 
     @unittest.skipUnless(os.getuid() == 0, "recording all processes requires root")
     def test_a_recording_holds_all_statements_around_a_restart(self):
         self.restart()
-        for _ in range(tracers.ROUNDS):
+        for _ in range(loads.ROUNDS):
             self.server.sql("SELECT pg_stat_statements_reset()")
             bench, pids, open_gate = self.gated_load(ENDLESS)
             # The servers before and after the restart are children of this process.
-            with self.recording(pids, os.getpid()) as (trace, wait_for, end):
+            with self.recording(pids, os.getpid()) as (trace, recorder):
                 open_gate()
                 self.wait_for_updates(TRANSACTIONS, bench)
                 # A fast shutdown, which keeps the statistics.
                 self.restart()
                 ended = self.calls() - CLIENTS
                 again, later, open_gate = self.gated_load(TRANSACTIONS)
-                wait_for(later)
+                self.wait_for_sessions(later, recorder)
                 open_gate()
                 self.assertEqual(again.wait(PATIENCE), 0)
-                end()
+                loads.end(recorder)
             events = read(trace)
             stops = [event for event in events if event["event"] == "queryStop" and
                      event["process_id"] in pids and not event["fields"]["error"]]
@@ -179,9 +183,9 @@ class PostgresqlLoadTest(WithLoad):
     def test_a_recording_goes_on_when_a_killed_backend_restarts_all_processes(self):
         self.restart()
         postmaster = self.server.process.pid
-        for _ in range(tracers.ROUNDS):
+        for _ in range(loads.ROUNDS):
             bench, pids, open_gate = self.gated_load(ENDLESS)
-            with self.recording(pids, postmaster) as (trace, wait_for, end):
+            with self.recording(pids, postmaster) as (trace, recorder):
                 before = self.updates()
                 open_gate()
                 self.wait_for_updates(TRANSACTIONS, bench)
@@ -191,10 +195,10 @@ class PostgresqlLoadTest(WithLoad):
                                "the server", [self.server.process])
                 committed = self.updates() - before
                 again, later, open_gate = self.gated_load(TRANSACTIONS)
-                wait_for(later)
+                self.wait_for_sessions(later, recorder)
                 open_gate()
                 self.assertEqual(again.wait(PATIENCE), 0)
-                end()
+                loads.end(recorder)
             self.assertEqual(self.server.process.pid, postmaster)
             starts = self.starts(trace)
             updates = [event for event in starts if event["process_id"] in pids and
@@ -217,7 +221,7 @@ class PostgresqlLoadTest(WithLoad):
         return self.starts(trace)
 
     def test_a_kill_of_all_processes_leaves_all_statements_to_recover(self):
-        for _ in range(tracers.ROUNDS):
+        for _ in range(loads.ROUNDS):
             self.restart()
             before = self.updates()
             bench, pids, open_gate = self.gated_load(ENDLESS)
@@ -252,19 +256,19 @@ class PostgresqlLoadTest(WithLoad):
         self.restart()
         bench, pids, open_gate = self.gated_load(ENDLESS)
         open_gate()
-        end, uses = time.monotonic() + tracers.SECONDS, []
-        while len(uses) < 3 or time.monotonic() < end:
+        end, uses = time.monotonic() + loads.SECONDS, []
+        while len(uses) < loads.FEWEST or time.monotonic() < end:
             for tool in ("collect", "record")[:2 if os.getuid() == 0 else 1]:
-                command = tracers.command_of(tool, self.trace(tool), pids[0], "postgresql")
-                with tracers.session(command, pids[0], "postgresql") as stop:
+                command = loads.command_of(tool, self.trace(tool), pids[0], "postgresql")
+                with loads.session(command, pids[0], "postgresql") as recorder:
                     self.wait_for_updates(10, bench)
-                    stop()
+                    loads.end(recorder)
             self.end(self.begin())
             drive.wait_for(lambda: not servers.sessions(pids[0], "postgresql"),
                            "the end of the sessions", [bench])
-            uses.append(tracers.used(pids[0]))
+            uses.append(loads.used(pids[0]))
             print("# descriptors, threads, KB:", *uses[-1], flush=True)
-        tracers.check_growth(self, uses)
+        loads.check_growth(self, uses)
 
 
 if __name__ == "__main__":
