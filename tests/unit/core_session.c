@@ -271,7 +271,10 @@ Test(core_session, stop_gives_everything_back, .timeout = 240)
 	struct held before, during, after;
 	struct rp_session *session;
 
-	/* The drain thread and its heap stay; the first session creates them. */
+	/*
+	 * The drain thread and its heap stay, and so does the address range of the rings, without
+	 * memory; the first session creates them.
+	 */
 	cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
 	cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
 	before = look();
@@ -279,7 +282,6 @@ Test(core_session, stop_gives_everything_back, .timeout = 240)
 	session = run_session();
 	during = look();
 	cr_assert_gt(during.shared, 0u);
-	cr_assert_gt(during.bytes, before.bytes + (32u << 20));
 	cr_assert_gt(during.descriptors, before.descriptors);
 	cr_assert_eq(rp_session_stop(session, &stats), 0);
 	cr_assert_eq(stats.delivered, 1u);

@@ -1,14 +1,136 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * RANGES. Memory that rseq sections write to must not be unmapped when the last section has been
+ * aborted. A page fault may have interrupted that section, and its thread may still wait in the
+ * kernel. It will not resume the section, but if the kernel finds no mapping for the page, it ends
+ * the process by SIGSEGV first. So the address range gets empty private memory, which needs no page
+ * until it is touched, and the next mapping of the same size replaces that memory. A range is
+ * unmapped only if there are many others and no thread can still wait for it.
+ */
 #include "base/memory.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/clock.h"
 #include "base/failure.h"
 #include "base/shield.h"
+
+#define RANGES_MANY 64u
+#define RANGE_NS 10000000000u	/* a page fault takes less */
+
+/* An address range with empty private memory. */
+struct free_range {
+	char *at;
+	size_t bytes;
+	uint64_t since_ns;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct free_range *rows;	/* in the order of `since_ns` */
+	size_t count, capacity;
+} ranges = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void remove_range(size_t index)
+{
+	ranges.count--;
+	memmove(&ranges.rows[index], &ranges.rows[index + 1],
+		(ranges.count - index) * sizeof(*ranges.rows));
+}
+
+/* Return: a range, which may be mapped only by MAP_FIXED; NULL: there is none of this size. */
+static char *take_range(size_t bytes)
+{
+	char *at = NULL;
+
+	pthread_mutex_lock(&ranges.lock);
+	for (size_t i = ranges.count; i > 0 && !at; i--) {
+		if (ranges.rows[i - 1].bytes == bytes) {
+			at = ranges.rows[i - 1].at;
+			remove_range(i - 1);
+		}
+	}
+	pthread_mutex_unlock(&ranges.lock);
+	return at;
+}
+
+static bool is_old(const struct free_range *range, uint64_t now_ns)
+{
+	return range->since_ns + RANGE_NS < now_ns;
+}
+
+/* Free the memory at an address, and keep the address range. */
+static void leave_range(void *at, size_t bytes)
+{
+	struct free_range range = { at, bytes, rp_clock_monotonic_ns() }, *grown;
+
+	if (mmap(at, bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		munmap(at, bytes);
+		return;
+	}
+	pthread_mutex_lock(&ranges.lock);
+	while (ranges.count >= RANGES_MANY && is_old(&ranges.rows[0], range.since_ns)) {
+		munmap(ranges.rows[0].at, ranges.rows[0].bytes);
+		remove_range(0);
+	}
+	grown = rp_array_reserve(ranges.rows, ranges.count, &ranges.capacity, 1, sizeof(range));
+	if (grown) {
+		ranges.rows = grown;
+		ranges.rows[ranges.count++] = range;
+	}
+	pthread_mutex_unlock(&ranges.lock);
+}
+
+/* Unmap all ranges, because there is no address space left. Return: whether there were any. */
+static bool unmap_ranges(void)
+{
+	bool any;
+
+	pthread_mutex_lock(&ranges.lock);
+	any = ranges.count > 0;
+	for (size_t i = 0; i < ranges.count; i++)
+		munmap(ranges.rows[i].at, ranges.rows[i].bytes);
+	ranges.count = 0;
+	pthread_mutex_unlock(&ranges.lock);
+	return any;
+}
+
+/* Map anonymous memory, at a free range if there is one. Return: MAP_FAILED with errno. */
+static void *map_at_range(size_t bytes, int protection, int flags)
+{
+	char *at = take_range(bytes);
+	void *memory;
+
+	if (at) {
+		memory = mmap(at, bytes, protection | PROT_READ | PROT_WRITE,
+			      flags | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		if (memory != MAP_FAILED)
+			return memory;
+		leave_range(at, bytes);
+	}
+	do
+		memory = mmap(NULL, bytes, protection, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			      0);
+	while (memory == MAP_FAILED && errno == ENOMEM && unmap_ranges());
+	return memory;
+}
+
+void rp_memory_fork_child(void)
+{
+	/* Another thread of the parent may have been changing the table. */
+	pthread_mutex_init(&ranges.lock, NULL);
+	ranges.rows = NULL;
+	ranges.count = 0;
+	ranges.capacity = 0;
+}
 
 /* mremap(2) with length 0 maps shared pages again: no descriptor, no RLIMIT_FSIZE, no SIGXFSZ. */
 static int map_twice(char *at, size_t size)
@@ -67,8 +189,7 @@ static int map_anonymous(char *at, size_t header_bytes, size_t size)
 int rp_memory_map_ring(int fd, size_t header_bytes, size_t size, void **ret_memory)
 {
 	size_t whole = header_bytes + 2 * size;
-	char *memory = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			    0);
+	char *memory = map_at_range(whole, PROT_NONE, MAP_PRIVATE);
 	int ret;
 
 	if (memory == MAP_FAILED)
@@ -78,7 +199,7 @@ int rp_memory_map_ring(int fd, size_t header_bytes, size_t size, void **ret_memo
 	if (ret == 0 && madvise(memory, whole, MADV_DONTFORK) != 0)
 		ret = rp_failed("madvise");
 	if (ret != 0) {
-		munmap(memory, whole);
+		leave_range(memory, whole);
 		return ret;
 	}
 	*ret_memory = memory;
@@ -88,13 +209,12 @@ int rp_memory_map_ring(int fd, size_t header_bytes, size_t size, void **ret_memo
 void rp_memory_unmap_ring(void *memory, size_t header_bytes, size_t size)
 {
 	if (memory)
-		munmap(memory, header_bytes + 2 * size);
+		leave_range(memory, header_bytes + 2 * size);
 }
 
 int rp_memory_map_once(size_t size, void **ret_memory)
 {
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = map_at_range(size, PROT_READ | PROT_WRITE, MAP_SHARED);
 
 	if (memory == MAP_FAILED)
 		return rp_failed("mmap");
@@ -103,7 +223,7 @@ int rp_memory_map_once(size_t size, void **ret_memory)
 	if (madvise(memory, size, MADV_DONTFORK) != 0) {
 		int ret = rp_failed("madvise");
 
-		munmap(memory, size);
+		leave_range(memory, size);
 		return ret;
 	}
 	*ret_memory = memory;
@@ -112,9 +232,9 @@ int rp_memory_map_once(size_t size, void **ret_memory)
 
 void rp_memory_unmap(void *memory, size_t size)
 {
-	/* Free the pages: unmapping a part of a shared mapping would keep them. */
+	/* Free the pages: replacing a part of a shared mapping would keep them. */
 	(void)madvise(memory, size, MADV_REMOVE);
-	munmap(memory, size);
+	leave_range(memory, size);
 }
 
 int rp_memory_map_wiped(size_t size, void **ret_memory)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory in pages: double-mapped rings, and tables that a forked child does not inherit. */
+/*
+ * Memory in pages: double-mapped rings, and tables that a forked child does not inherit. The
+ * functions that unmap keep address ranges for later mappings (RANGES in memory.c).
+ */
 #ifndef RP_BASE_MEMORY_H
 #define RP_BASE_MEMORY_H
 
@@ -24,6 +27,9 @@ void rp_memory_unmap(void *memory, size_t size);
 
 /* Map pages that are zero, and zero again in a forked child, before any fork handler runs. */
 int rp_memory_map_wiped(size_t size, void **ret_memory);
+
+/* Forget the address ranges, in a forked child. Their memory remains mapped and takes no page. */
+void rp_memory_fork_child(void);
 
 /*
  * Grow a zero-filled heap array so that it has an item `index`. For a new array, `items` is NULL

@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "base/ending.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/def_table.h"
@@ -82,6 +83,7 @@ void rp_core_fork_child(void)
 	struct rp_site *site;
 
 	pthread_mutex_unlock(&rp_core.lock);
+	rp_memory_fork_child();
 	rp_thread_forget_running();
 	rp_ending_fork_child();
 	pthread_cond_init(&rp_core.changed, NULL);

@@ -59,7 +59,8 @@ int rp_ring_array_create(size_t size, uint32_t count, struct rp_ring_array *ret_
 {
 	size_t first = next_offset();
 	struct rp_ring_array array = {
-		.control_bytes = (first + count * ARRAY_STRIDE + 4095) & ~4095ull,
+		/* The same for each offset, so that a later array can have the address range. */
+		.control_bytes = (OFFSETS * OFFSET_BYTES + count * ARRAY_STRIDE + 4095) & ~4095ull,
 		.first = first,
 		.size = size,
 		.count = count,
