@@ -4,8 +4,8 @@
  * aborted. A page fault may have interrupted that section, and its thread may still wait in the
  * kernel. It will not resume the section, but if the kernel finds no mapping for the page, it ends
  * the process by SIGSEGV first. So the address range gets empty private memory, which needs no page
- * until it is touched, and the next mapping of the same size replaces that memory. A range is
- * unmapped only if there are many others and no thread can still wait for it.
+ * until it is touched, and the next mapping of the same size replaces that memory. The drain thread
+ * unmaps ranges for which no thread can wait any more.
  */
 #include "base/memory.h"
 
@@ -18,11 +18,16 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/shield.h"
 
-#define RANGES_MANY 64u
+/* Linux before 5.18 lacks it. */
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
 #define RANGE_NS 10000000000u	/* a page fault takes less */
 
 /* An address range with empty private memory. */
@@ -40,7 +45,7 @@ static struct {
 
 static void remove_range(size_t index)
 {
-	ranges.count--;
+	rp_store_relaxed(&ranges.count, ranges.count - 1);
 	memmove(&ranges.rows[index], &ranges.rows[index + 1],
 		(ranges.count - index) * sizeof(*ranges.rows));
 }
@@ -61,11 +66,6 @@ static char *take_range(size_t bytes)
 	return at;
 }
 
-static bool is_old(const struct free_range *range, uint64_t now_ns)
-{
-	return range->since_ns + RANGE_NS < now_ns;
-}
-
 /* Free the memory at an address, and keep the address range. */
 static void leave_range(void *at, size_t bytes)
 {
@@ -76,31 +76,39 @@ static void leave_range(void *at, size_t bytes)
 		munmap(at, bytes);
 		return;
 	}
+	/* After mlockall(MCL_FUTURE), the mapping has pages. */
+	(void)madvise(at, bytes, MADV_DONTNEED_LOCKED);
 	pthread_mutex_lock(&ranges.lock);
-	while (ranges.count >= RANGES_MANY && is_old(&ranges.rows[0], range.since_ns)) {
-		munmap(ranges.rows[0].at, ranges.rows[0].bytes);
-		remove_range(0);
-	}
 	grown = rp_array_reserve(ranges.rows, ranges.count, &ranges.capacity, 1, sizeof(range));
 	if (grown) {
 		ranges.rows = grown;
-		ranges.rows[ranges.count++] = range;
+		ranges.rows[ranges.count] = range;
+		rp_store_relaxed(&ranges.count, ranges.count + 1);
 	}
 	pthread_mutex_unlock(&ranges.lock);
 }
 
-/* Unmap all ranges, because there is no address space left. Return: whether there were any. */
-static bool unmap_ranges(void)
+/* Unmap the ranges that became free until then. Return: whether there were any. */
+static bool unmap_ranges(uint64_t until_ns)
 {
-	bool any;
+	bool any = false;
 
 	pthread_mutex_lock(&ranges.lock);
-	any = ranges.count > 0;
-	for (size_t i = 0; i < ranges.count; i++)
-		munmap(ranges.rows[i].at, ranges.rows[i].bytes);
-	ranges.count = 0;
+	while (ranges.count > 0 && ranges.rows[0].since_ns <= until_ns) {
+		munmap(ranges.rows[0].at, ranges.rows[0].bytes);
+		remove_range(0);
+		any = true;
+	}
 	pthread_mutex_unlock(&ranges.lock);
 	return any;
+}
+
+uint64_t rp_memory_reap(void)
+{
+	if (rp_load_relaxed(&ranges.count) == 0)
+		return 0;
+	(void)unmap_ranges(rp_clock_monotonic_ns() - RANGE_NS);
+	return rp_load_relaxed(&ranges.count) ? RANGE_NS : 0;
 }
 
 /* Map anonymous memory, at a free range if there is one. Return: MAP_FAILED with errno. */
@@ -119,17 +127,18 @@ static void *map_at_range(size_t bytes, int protection, int flags)
 	do
 		memory = mmap(NULL, bytes, protection, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 			      0);
-	while (memory == MAP_FAILED && errno == ENOMEM && unmap_ranges());
+	while (memory == MAP_FAILED && errno == ENOMEM && unmap_ranges(UINT64_MAX));
 	return memory;
 }
 
-void rp_memory_fork_child(void)
+void rp_memory_fork_prepare(void)
 {
-	/* Another thread of the parent may have been changing the table. */
-	pthread_mutex_init(&ranges.lock, NULL);
-	ranges.rows = NULL;
-	ranges.count = 0;
-	ranges.capacity = 0;
+	pthread_mutex_lock(&ranges.lock);
+}
+
+void rp_memory_fork_done(void)
+{
+	pthread_mutex_unlock(&ranges.lock);
 }
 
 /* mremap(2) with length 0 maps shared pages again: no descriptor, no RLIMIT_FSIZE, no SIGXFSZ. */

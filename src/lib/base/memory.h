@@ -7,6 +7,7 @@
 #define RP_BASE_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Map `header_bytes` of private memory, and then the same `size` bytes twice, so that an access
@@ -28,8 +29,15 @@ void rp_memory_unmap(void *memory, size_t size);
 /* Map pages that are zero, and zero again in a forked child, before any fork handler runs. */
 int rp_memory_map_wiped(size_t size, void **ret_memory);
 
-/* Forget the address ranges, in a forked child. Their memory remains mapped and takes no page. */
-void rp_memory_fork_child(void);
+/*
+ * Unmap address ranges that are not in use for 10 seconds. Return: the time until the next call, in
+ * nanoseconds; 0: no range is left.
+ */
+uint64_t rp_memory_reap(void);
+
+/* Call them before a fork, and after it in both processes. The child has the same free ranges. */
+void rp_memory_fork_prepare(void);
+void rp_memory_fork_done(void);
 
 /*
  * Grow a zero-filled heap array so that it has an item `index`. For a new array, `items` is NULL

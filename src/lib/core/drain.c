@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/cut_stacks.h"
@@ -218,17 +219,18 @@ static void *drain_run(void *data)
 	rp_drain_set_self();
 	rp_clock_map_init(map);
 	for (;;) {
-		uint64_t now = rp_clock_monotonic_ns();
+		uint64_t now = rp_clock_monotonic_ns(), reap_ns;
 		enum rp_pass result;
 
 		if (now < begun + SPACING_NS)
 			pause_until(begun + SPACING_NS);
 		begun = rp_clock_monotonic_ns();
 		result = run_pass(pass, map);
+		reap_ns = rp_memory_reap();
 		if (result == RP_PASS_URGENT)
 			begun = 0;
 		else if (result == RP_PASS_DONE)
-			rp_drain_sleep(0, rings_above_watermark, pass);
+			rp_drain_sleep(reap_ns, rings_above_watermark, pass);
 		else if (result == RP_PASS_BLOCKED)
 			rp_drain_sleep(BLOCKED_NS, rings_above_watermark, pass);
 		else if (result == RP_PASS_QUIET)

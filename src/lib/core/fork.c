@@ -68,10 +68,12 @@ static void forget_session(struct rp_session *session)
 void rp_core_fork_prepare(void)
 {
 	pthread_mutex_lock(&rp_core.lock);
+	rp_memory_fork_prepare();
 }
 
 void rp_core_fork_parent(void)
 {
+	rp_memory_fork_done();
 	pthread_mutex_unlock(&rp_core.lock);
 }
 
@@ -82,8 +84,8 @@ void rp_core_fork_child(void)
 	struct rp_provider *provider;
 	struct rp_site *site;
 
+	rp_memory_fork_done();
 	pthread_mutex_unlock(&rp_core.lock);
-	rp_memory_fork_child();
 	rp_thread_forget_running();
 	rp_ending_fork_child();
 	pthread_cond_init(&rp_core.changed, NULL);

@@ -230,14 +230,20 @@ int rp_session_make_rings(struct rp_session *session, uint64_t wanted)
 	return 0;
 }
 
-/* Free all buffers except those whose writers may return. */
-static void free_array(struct rp_session *session)
+/* Whether a writer may return to a ring. */
+static bool has_given_up(const struct rp_session *session)
 {
 	bool given_up = false;
 
-	for (uint32_t i = 0; i < session->source_count; i++)
+	for (uint32_t i = 0; session->sources && i < session->source_count; i++)
 		given_up |= session->sources[i].given_up;
-	if (!given_up) {
+	return given_up;
+}
+
+/* Free all buffers except those whose writers may return. */
+static void free_array(struct rp_session *session)
+{
+	if (!has_given_up(session)) {
 		rp_ring_array_destroy(&session->array);
 		return;
 	}
@@ -265,10 +271,12 @@ void rp_session_free_rings(struct rp_session *session)
 		free_array(session);
 	else
 		free_rings(session);
+	/* Such a writer may still read the table, to find the buffer that it claimed. */
+	if (!has_given_up(session))
+		free(session->pool);
 	free(session->sources);
 	free(session->active);
 	free(session->rings);
-	free(session->pool);
 	session->sources = NULL;
 	session->active = NULL;
 	session->rings = NULL;

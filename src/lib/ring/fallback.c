@@ -343,16 +343,15 @@ static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write 
 	enum rp_write_result why = RP_WRITE_BUSY;
 
 	for (unsigned int attempt = 0; attempt < attempts; attempt++) {
-		unsigned int index = (start + attempt) % RP_FALLBACKS;
-		bool has_ring = rp_load_relaxed(&slot->fallback[index].ring) != NULL;
-		bool claims = is_pooled && (attempt >= RP_FALLBACKS || (attempt == 0 &&
-									      !has_ring));
 		enum rp_write_result result;
+		bool has_ring, claims;
+		unsigned int index;
 
-		if (attempt == RP_FALLBACKS) {
+		if (attempt == RP_FALLBACKS)
 			start = choose_lock(write, start);
-			index = start;
-		}
+		index = (start + attempt) % RP_FALLBACKS;
+		has_ring = rp_load_relaxed(&slot->fallback[index].ring) != NULL;
+		claims = is_pooled && (attempt >= RP_FALLBACKS || (attempt == 0 && !has_ring));
 		if (!has_ring && !claims)
 			continue;
 		result = try_lock(write, index, claims ? ATTEMPT_BUFFER : ATTEMPT_RING);

@@ -16,11 +16,13 @@ static void *allocate(void *data, void *memory, size_t old_bytes, size_t new_byt
 
 	heap->calls_inside++;
 	result = heap->next(heap->next_data, memory, old_bytes, new_bytes);
-	heap->calls_inside--;
 	heap->moves += memory != NULL;
 	/* If Lua has the block's address elsewhere, it corrects that before the next call. */
 	heap->moved_from = memory;
 	heap->moved_bytes = memory && result && result != memory ? old_bytes : 0;
+	/* A handler that finds no call inside also finds the move. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	heap->calls_inside--;
 	if (!result && new_bytes)
 		return NULL;
 	heap->bytes += new_bytes - (memory ? old_bytes : 0);

@@ -5,15 +5,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-void rp_lua_slot_read(uintptr_t function, struct lua_slot *ret_slot)
+int rp_lua_slot_read(uintptr_t function, struct lua_slot *ret_slot)
 {
 	struct iovec to = { ret_slot, sizeof(*ret_slot) };
 	struct iovec from = { (void *)function, sizeof(*ret_slot) };
 	const int saved = errno;
+	const ssize_t bytes = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	const int ret = bytes == (ssize_t)sizeof(*ret_slot) ? 0 : bytes < 0 ? -errno : -EFAULT;
 
-	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)sizeof(*ret_slot))
+	if (ret != 0)
 		ret_slot->type = LUA_SLOT_UNREADABLE;
 	errno = saved;
+	return ret;
 }
 
 /* The observations of the test of the layout, in the thread that runs it. */
@@ -33,12 +36,14 @@ static int note_function(lua_State *L)
 {
 	struct lua_slot slot = { 0, 0 };
 	lua_Debug ar;
+	int ret;
 
 	if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "f", &ar))
 		return 0;
-	rp_lua_slot_read(rp_lua_function_of(rp_lua_call_of(&ar)), &slot);
-	seen.has_function = slot.type != LUA_SLOT_UNREADABLE &&
-			    slot.value == (uintptr_t)lua_topointer(L, -1);
+	ret = rp_lua_slot_read(rp_lua_function_of(rp_lua_call_of(&ar)), &slot);
+	/* Where a filter refuses the call, no handler reads a slot, so none walks. */
+	seen.has_function = ret == -EPERM || ret == -ENOSYS ||
+			    (ret == 0 && slot.value == (uintptr_t)lua_topointer(L, -1));
 	return 0;
 }
 

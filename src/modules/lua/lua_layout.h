@@ -67,7 +67,8 @@ static inline bool rp_lua_is_moving(const struct lua_heap *heap, const struct lu
 /*
  * Read the slot of a call's function. A call that begins may still have the address of an earlier
  * one, whose memory the stack has left, so the kernel checks the address. Context: any.
+ * Return: 0; -errno of process_vm_readv(2), and the type is LUA_SLOT_UNREADABLE.
  */
-void rp_lua_slot_read(uintptr_t function, struct lua_slot *ret_slot);
+int rp_lua_slot_read(uintptr_t function, struct lua_slot *ret_slot);
 
 #endif

@@ -218,7 +218,7 @@ static bool note_call(struct lua_running *state, const struct lua_call *call)
 	bool is_same = call == state->call && function == state->function;
 	struct lua_slot slot = { 0, 0 };
 
-	rp_lua_slot_read(function, &slot);
+	(void)rp_lua_slot_read(function, &slot);
 	is_same &= slot.type != LUA_SLOT_UNREADABLE && slot.type == state->slot.type &&
 		   slot.value == state->slot.value;
 	state->call = call;
