@@ -88,7 +88,7 @@ struct rp_session_options {
 	 * The limit for the memory of all rings and of the sink, at least RP_SESSION_BUFFER_MIN;
 	 * 0: 64 MB. From 16 MB on (64 MB with 16 processors), any mix of sizes fills four fifths of
 	 * the limit before the first loss. At 4, 2 and 1 MB, a mix of events of up to 64 KB fills
-	 * at least 70, 50 and 25 % of it, and events of similar sizes 80, 70 and 40 %
+	 * at least 70, 50 and 25 % of it, and events of similar sizes 75, 60 and 40 %
 	 * (doc/architecture.md, "Memory").
 	 */
 	size_t buffer_bytes;

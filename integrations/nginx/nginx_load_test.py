@@ -242,8 +242,8 @@ class NginxLoadTest(nginx_server.NginxCase):
             logged = self.ids(pid)
             logged = logged[logged.index(spans[0]):]
             self.assertGreater(len(logged), 500)
-            # The kill may have come between an event and its line in the log.
-            self.assertEqual(spans[:len(logged)], logged)
+            # The kill may have come between an event and its line in the log, or the reverse.
+            self.assertIn(spans[:len(logged)], (logged, logged[:-1]))
             self.assertLessEqual(len(spans) - len(logged), CONNECTIONS)
 
     @unittest.skipUnless(os.getuid() == 0, "recording all processes requires root")

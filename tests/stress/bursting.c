@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A burst without a reader. At the first loss, records and their headers fill at least four fifths
- * of the session's memory limit, for any event sizes and number of threads; of a limit below 4 MB,
- * or with all sizes mixed below 16 MB, they fill less (least_percent()). The session stays within
- * its limit.
+ * of the session's memory limit, for any event sizes and number of threads. Of a limit below 16 MB
+ * they may fill less, if writers were preempted (least_percent()). The session stays within its
+ * limit.
  *
  * usage: bursting [CPUS]. With CPUS, the machine must have so many, and a thread runs on each.
  */
@@ -117,8 +117,8 @@ static unsigned int least_percent(const struct burst *burst, size_t megabytes)
 	if (megabytes == 1)
 		return is_mix ? 25 : 40;
 	if (megabytes == 2)
-		return is_mix ? 50 : 70;
-	return megabytes < 16 && is_mix ? 70 : 80;
+		return is_mix ? 50 : 60;
+	return megabytes >= 16 ? 80 : is_mix ? 70 : 75;
 }
 
 static void burst_fills_the_ceiling(const struct burst *burst, unsigned int threads, bool pinned,

@@ -55,20 +55,24 @@ static uint64_t ring_bytes(void)
 	return sum;
 }
 
-/* Proportional: a page of a ring counts once, although it is mapped twice. */
+/*
+ * Proportional: a page of a ring counts once, although it is mapped twice. The pages of files are
+ * left out, because their part grows when other processes end.
+ */
 static int64_t pss_bytes(void)
 {
 	FILE *rollup = fopen("/proc/self/smaps_rollup", "re");
 	char line[256];
-	int64_t kb = -1;
+	int64_t kb = -1, file_kb = 0;
 
 	while (rollup && fgets(line, sizeof(line), rollup)) {
-		if (sscanf(line, "Pss: %" SCNd64, &kb) == 1)
+		if (sscanf(line, "Pss: %" SCNd64, &kb) != 1 &&
+		    sscanf(line, "Pss_File: %" SCNd64, &file_kb) == 1)
 			break;
 	}
 	if (rollup)
 		fclose(rollup);
-	return kb < 0 ? -1 : kb * 1024;
+	return kb < 0 ? -1 : (kb - file_kb) * 1024;
 }
 
 struct writer {

@@ -248,12 +248,13 @@ static void put_profile(struct otlp_profiles *profiles, const struct rp_call_gro
 }
 
 /* Write the attributes of a process: those that it published, then others. Keys are unique. */
-static void put_resource(struct otlp_profiles *profiles, uint64_t process)
+static void put_resource(struct otlp_profiles *profiles, const struct rp_call_group *group)
 {
+	const uint64_t process = group->process;
 	const struct rp_attribute_table *table = &profiles->samples->attributes;
 	const struct rp_attribute_process *own = rp_attribute_table_find(table, process);
-	const char *name = rp_symbols_process(&profiles->samples->profile.symbols, process,
-					      INT64_MAX);
+	const char *name = rp_symbols_life_name(&profiles->samples->profile.symbols, process,
+						group->life, INT64_MAX);
 	struct rp_format_out *message = &profiles->message;
 	char pid[24];
 
@@ -273,14 +274,15 @@ static void put_resource(struct otlp_profiles *profiles, uint64_t process)
 static size_t put_process(struct otlp_profiles *profiles,
 			  const struct rp_call_group *const *groups, size_t left)
 {
-	const uint64_t process = groups[0]->process;
+	const struct rp_call_group *first = groups[0];
 	struct rp_format_out *message = &profiles->message;
 	const size_t all = rp_proto_begin(message, DATA_RESOURCE_PROFILES);
 	size_t part = rp_proto_begin(message, RESOURCE_PROFILES_RESOURCE), scope, count = 1;
 
-	while (count < left && groups[count]->process == process)
+	while (count < left && groups[count]->process == first->process &&
+	       groups[count]->life == first->life)
 		count++;
-	put_resource(profiles, process);
+	put_resource(profiles, first);
 	rp_proto_end(message, part);
 	part = rp_proto_begin(message, RESOURCE_PROFILES_SCOPE_PROFILES);
 	scope = rp_proto_begin(message, SCOPE_PROFILES_SCOPE);
@@ -365,9 +367,12 @@ static void put_dictionary(struct otlp_profiles *profiles)
 static int by_process(const void *left, const void *right)
 {
 	const struct rp_call_group *const *a = left, *const *b = right;
-	const uint64_t first = (*a)->process, second = (*b)->process;
 
-	return first != second ? (first > second) - (first < second) : (*a > *b) - (*a < *b);
+	if ((*a)->process != (*b)->process)
+		return (*a)->process > (*b)->process ? 1 : -1;
+	if ((*a)->life != (*b)->life)
+		return (*a)->life > (*b)->life ? 1 : -1;
+	return (*a > *b) - (*a < *b);
 }
 
 static int put_profiles(struct otlp_profiles *profiles)

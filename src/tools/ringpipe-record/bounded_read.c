@@ -18,7 +18,7 @@ struct bounded_read {
 	pid_t process;
 	uint64_t address;
 	size_t size;
-	bool is_done, is_whole;
+	bool has_begun, is_done, is_whole;
 	bool is_left;			/* its caller has gone on */
 	uint8_t bytes[];
 };
@@ -51,10 +51,13 @@ static pid_t *find_stuck(pid_t process)
 static void *run(void *user)
 {
 	struct bounded_read *job = user;
-	const bool is_whole = rp_process_memory_read(job->process, job->address, job->bytes,
-						     job->size);
-	bool is_left;
+	bool is_whole, is_left;
 
+	pthread_mutex_lock(&lock);
+	job->has_begun = true;
+	pthread_cond_signal(&done);
+	pthread_mutex_unlock(&lock);
+	is_whole = rp_process_memory_read(job->process, job->address, job->bytes, job->size);
 	pthread_mutex_lock(&lock);
 	job->is_whole = is_whole;
 	job->is_done = true;
@@ -92,11 +95,14 @@ static bool finish(struct bounded_read *job, void *bytes)
 	struct timespec limit;
 	bool is_whole;
 
+	pthread_mutex_lock(&lock);
+	/* A loaded machine may start the thread late. */
+	while (!job->has_begun)
+		pthread_cond_wait(&done, &lock);
 	clock_gettime(CLOCK_MONOTONIC, &limit);
 	limit.tv_nsec += LIMIT_NS;
 	limit.tv_sec += limit.tv_nsec / 1000000000;
 	limit.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&lock);
 	while (!job->is_done && pthread_cond_timedwait(&done, &lock, &limit) != ETIMEDOUT)
 		;
 	job->is_left = !job->is_done;

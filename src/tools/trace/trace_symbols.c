@@ -299,7 +299,7 @@ static void number_lives(struct rp_symbols *symbols)
 		qsort(rows, symbols->process_count, sizeof(*rows), compare_processes);
 	for (size_t i = 1; i < symbols->process_count; i++) {
 		if (rows[i].process == rows[i - 1].process)
-			rows[i].life = rows[i - 1].life + !rows[i - 1].name;
+			rows[i].life = rows[i - 1].life + (!rows[i - 1].name && rows[i].name);
 	}
 }
 
