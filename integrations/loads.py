@@ -4,6 +4,8 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
+import unittest
 
 from integrations import servers, tracers
 
@@ -70,3 +72,17 @@ def check_growth(case, uses):
     if len(uses) >= 30:
         case.assertLess(min(use[2] for use in last), 1.1 * max(use[2] for use in first) + 1024,
                         "memory in KB")
+
+
+def main():
+    """Run the tests of a program. Run those that fail once more: other programs of the machine may
+    stop a server or a tool for seconds. `scripts/soak servers` does not."""
+    result = unittest.main("__main__", exit=False).result
+    failed = {getattr(test, "test_case", test) for test, _ in result.failures + result.errors}
+    if failed and "LOAD_ROUNDS" not in os.environ:
+        for test in failed:
+            print(f"again: {test}", file=sys.stderr)
+        # A case runs only once.
+        again = unittest.TestSuite(type(test)(test.id().rpartition(".")[2]) for test in failed)
+        result = unittest.TextTestRunner(verbosity=2).run(again)
+    sys.exit(not result.wasSuccessful())

@@ -11,6 +11,8 @@ import unittest
 import haproxy_server
 from haproxy_server import PATIENCE, drive, servers, tracers
 
+from integrations import loads  # haproxy_server has added the path
+
 RINGPIPE, of_name, read = servers.RINGPIPE, servers.of_name, servers.read
 REQUESTS, RELOADS = 5000, 5
 CONFIGURATION = """
@@ -196,4 +198,4 @@ class LongTest(haproxy_server.HaproxyCase):
 
 
 if __name__ == "__main__":
-    haproxy_server.main()
+    haproxy_server.main(loads.main)

@@ -203,7 +203,7 @@ class HaproxyCase(unittest.TestCase):
         return servers.read(self.trace)
 
 
-def main():
+def main(run=lambda: unittest.main("__main__")):
     reason = why_not()
     if reason:
         print(f"SKIP: {reason}")
@@ -215,7 +215,7 @@ def main():
         except NoSource as no_source:
             unittest.main(argv=[*sys.argv[:1], "--verbose"],
                           module=source_case(str(no_source)))
-        unittest.main("__main__")
+        run()
 
 
 def source_case(reason):

@@ -276,4 +276,4 @@ if __name__ == "__main__":
     if missing:
         print(f"SKIP: {missing}")
         sys.exit(77)
-    unittest.main()
+    loads.main()

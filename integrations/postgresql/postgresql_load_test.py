@@ -276,4 +276,4 @@ if __name__ == "__main__":
     if reason:
         print("SKIP:", reason)
         sys.exit(77)
-    unittest.main()
+    loads.main()

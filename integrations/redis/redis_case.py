@@ -193,9 +193,9 @@ class RedisCase(unittest.TestCase):
         return counts
 
 
-def main():
+def main(run=lambda: unittest.main("__main__")):
     reason = why_not()
     if reason:
         print(f"SKIP: {reason}")
         sys.exit(77)
-    unittest.main("__main__")
+    run()

@@ -153,4 +153,4 @@ class RedisLoadTest(RedisCase):
 
 
 if __name__ == "__main__":
-    redis_case.main()
+    redis_case.main(loads.main)
