@@ -150,7 +150,7 @@ static int make_pool(struct rp_session *session)
 
 	if (count > RP_POOL_MAX)
 		count = RP_POOL_MAX;
-	session->pool = calloc(count, sizeof(*session->pool));
+	session->pool = calloc(count + 1, sizeof(*session->pool));
 	session->sources = calloc(count, sizeof(*session->sources));
 	session->active = calloc(count, sizeof(struct rp_source *));
 	if (!session->pool || !session->sources || !session->active)
@@ -262,6 +262,23 @@ static void free_rings(struct rp_session *session)
 	}
 }
 
+/*
+ * Free the table of buffers. A writer that may return can still read it, to find the buffer that it
+ * claimed. Tables of such writers are chained by their last entries, so that leak checkers find
+ * them.
+ */
+static void leave_pool(struct rp_session *session)
+{
+	static void *left;
+
+	if (!session->pool || !has_given_up(session)) {
+		free(session->pool);
+		return;
+	}
+	session->pool[session->pool_count] = left;
+	left = session->pool;
+}
+
 void rp_session_free_rings(struct rp_session *session)
 {
 	if (!session->is_state_rings)
@@ -271,9 +288,7 @@ void rp_session_free_rings(struct rp_session *session)
 		free_array(session);
 	else
 		free_rings(session);
-	/* Such a writer may still read the table, to find the buffer that it claimed. */
-	if (!has_given_up(session))
-		free(session->pool);
+	leave_pool(session);
 	free(session->sources);
 	free(session->active);
 	free(session->rings);
