@@ -123,6 +123,8 @@ def run_readme(folder, cwd, pid, provider, work, replaced):
     assert len(commands) == 3, commands
     environment = dict(os.environ, PATH=os.path.dirname(RINGPIPE) + ":" + os.environ["PATH"])
     outputs = []
+    # A process opens its socket a little after its start.
+    drive.wait_for(lambda: pid in processes(), f"the socket of process {pid}", [])
     for command in commands:
         for word, replacement in replaced.items():
             command = command.replace(word, replacement)
