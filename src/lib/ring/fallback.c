@@ -168,9 +168,10 @@ refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)
 {
 	bool is_lost = attempt == ATTEMPT_LOSE || (attempt == ATTEMPT_OR_LOSE && is_full(write));
 
-	write->space = space_in(ring);
-	if (rp_load_relaxed(&write->slot->pool_count) != 0 && !is_lost)
+	if (rp_load_relaxed(&write->slot->pool_count) != 0 && !is_lost) {
+		write->space = space_in(ring);
 		return RP_WRITE_NO_RING;
+	}
 	if (rp_load_relaxed(&write->slot->wait_ns))
 		return RP_WRITE_NO_SPACE;
 	rp_store_relaxed(&ring->lost_fallback, ring->lost_fallback + 1);
