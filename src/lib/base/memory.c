@@ -80,6 +80,7 @@ static void leave_range(void *at, size_t bytes)
 	(void)madvise(at, bytes, MADV_DONTNEED_LOCKED);
 	pthread_mutex_lock(&ranges.lock);
 	grown = rp_array_reserve(ranges.rows, ranges.count, &ranges.capacity, 1, sizeof(range));
+	/* Without memory for a row, the range remains mapped for ever. */
 	if (grown) {
 		ranges.rows = grown;
 		ranges.rows[ranges.count] = range;

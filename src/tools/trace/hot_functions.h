@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Find the functions in which processes spend processor time. The samples of a
- * trace are events `cpu` of the provider Universal.Events. The file trace_symbols.h describes how
- * processes and functions get their names.
+ * Find the functions in which processes spend processor time. The samples of a trace are events
+ * `cpu` of the provider Universal.Events. The file trace_symbols.h describes how processes and
+ * functions get their names.
  *
  * A sample counts for the innermost function in user space of its stack, even if the thread was in
  * the kernel at that moment. If the stack has frames of the kernel only, the sample counts for the
