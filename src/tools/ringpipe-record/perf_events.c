@@ -469,14 +469,15 @@ uint64_t rp_perf_next_ns(const struct rp_perf *perf)
 
 /*
  * The kernel frees the ids of a thread before the thread leaves its processor for the last time.
- * Both ids are -1 then. The sample is of the last thread that ended on this processor.
+ * Its id is -1 then, and so is the process's if it was the last thread. The sample is of the last
+ * thread that ended on this processor.
  */
 static void find_ended(struct ring *ring, struct rp_perf_record *record)
 {
 	if (record->kind == RP_PERF_END) {
 		ring->ended_process = record->process;
 		ring->ended_thread = record->thread;
-	} else if (record->process == -1) {
+	} else if (record->thread == -1) {
 		record->process = ring->ended_process;
 		record->thread = ring->ended_thread;
 	}
