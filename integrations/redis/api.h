@@ -56,6 +56,7 @@ enum redis_persistence {
 #define REDIS_NOTIFY_EXPIRED (1 << 8)
 #define REDIS_NOTIFY_EVICTED (1 << 9)
 
+#define REDIS_READABLE 1		/* a mask of RedisModule_EventLoopAdd() */
 #define REDIS_CONTEXT_SCRIPT (1 << 0)	/* RedisModule_GetContextFlags(): a script is running */
 #define REDIS_FILTER_NO_SELF (1 << 0)	/* omits the commands that this module calls */
 
@@ -91,7 +92,7 @@ typedef void (*redis_event_callback)(struct redis_context *context, struct redis
 				     uint64_t subevent, void *data);
 typedef int (*redis_notify_callback)(struct redis_context *context, int type, const char *event,
 				     struct redis_string *key);
-typedef void (*redis_one_shot_callback)(void *data);
+typedef void (*redis_loop_callback)(int fd, void *data, int mask);
 typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_report);
 
 /* F(return type, name, parameters): the functions whose names begin with RedisModule_. */
@@ -123,7 +124,8 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 					redis_event_callback)) \
 	F(int, SubscribeToKeyspaceEvents, (struct redis_context *, int types, \
 					   redis_notify_callback)) \
-	F(int, EventLoopAddOneShot, (redis_one_shot_callback, void *data)) \
+	F(int, EventLoopAdd, (int fd, int mask, redis_loop_callback, void *data)) \
+	F(int, EventLoopDel, (int fd, int mask)) \
 	F(int, RegisterInfoFunc, (struct redis_context *, redis_info_callback)) \
 	F(int, InfoAddSection, (struct redis_info *, const char *name)) \
 	F(int, InfoAddFieldCString, (struct redis_info *, const char *name, const char *value)) \

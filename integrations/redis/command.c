@@ -29,18 +29,15 @@ static const struct rp_activity no_activity;
 
 static const char *latency_class(uint64_t duration_ns)
 {
-	static const struct {
-		uint64_t below_ns;
-		const char *name;
-	} classes[] = {
-		{ 100000, "below 100 us" }, { 1000000, "below 1 ms" }, { 10000000, "below 10 ms" },
-		{ 100000000, "below 100 ms" },
+	static const char *const names[] = {
+		"below 100 us", "below 1 ms", "below 10 ms", "below 100 ms", "100 ms or more",
 	};
+	uint64_t limit_ns = 100000;
+	size_t i = 0;
 
-	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-		if (duration_ns < classes[i].below_ns)
-			return classes[i].name;
-	return "100 ms or more";
+	for (; i < 4 && duration_ns >= limit_ns; i++)
+		limit_ns *= 10;
+	return names[i];
 }
 
 static uint64_t now_ns(void)

@@ -8,7 +8,6 @@
 
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 static uint64_t hash_key[2];
 static bool shows_names;
@@ -57,17 +56,12 @@ static uint64_t hash(const void *data, size_t bytes)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-void key_init(bool shows)
+int key_init(bool shows)
 {
-	struct rp_guid id;
-
 	shows_names = shows;
-	if (hash_key[0] != 0 ||
-	    getrandom(hash_key, sizeof(hash_key), GRND_NONBLOCK) == (ssize_t)sizeof(hash_key))
-		return;
-	/* The kernel is still starting; the activity ids of ringpipe are random, too. */
-	rp_activity_generate(&id);
-	memcpy(hash_key, &id, sizeof(hash_key));
+	if (hash_key[0] != 0 || getrandom(hash_key, sizeof(hash_key), 0) == sizeof(hash_key))
+		return REDIS_OK;
+	return REDIS_ERROR;
 }
 
 struct key key_of(const struct redis_string *string)

@@ -150,7 +150,7 @@ static void add_info(struct redis_info *info, int for_crash_report)
 static int load_tracing(struct redis_context *context)
 {
 	char path[4096];
-	tracing_start start;
+	__typeof__(ringpipe_tracing_start) *start;
 	Dl_info object;
 	const char *slash;
 	void *handle;
@@ -161,13 +161,10 @@ static int load_tracing(struct redis_context *context)
 	snprintf(path, sizeof(path), "%.*s%s", slash ? (int)(slash + 1 - object.dli_fname) : 0,
 		 object.dli_fname, TRACING_OBJECT);
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	start = handle ? (tracing_start)dlsym(handle, TRACING_START) : NULL;
+	start = handle ? (__typeof__(start))dlsym(handle, TRACING_START) : NULL;
 	if (start)
 		return start(context, &api, shows_keys, watch_commands, &tracing);
 	snprintf(reason, sizeof(reason), "%s", dlerror());
-	for (char *c = reason; *c; c++)
-		if (*c == '\r' || *c == '\n')
-			*c = ' ';
 	api.Log(context, "warning", "ringpipe writes no events: %s", reason);
 	return REDIS_OK;
 }
@@ -175,32 +172,19 @@ static int load_tracing(struct redis_context *context)
 /* Arguments of loadmodule: [key-names hashed|plain]. */
 static bool parse_arguments(struct redis_context *context, struct redis_string **argv, int argc)
 {
-	shows_keys = false;
-	for (int i = 0; i < argc; i += 2) {
-		const char *name = api.StringPtrLen(argv[i], NULL);
-		const char *value = i + 1 < argc ? api.StringPtrLen(argv[i + 1], NULL) : "";
+	const char *name = argc > 0 ? api.StringPtrLen(argv[0], NULL) : "";
+	const char *value = argc > 1 ? api.StringPtrLen(argv[1], NULL) : "";
 
-		if (strcasecmp(name, "key-names") != 0) {
-			api.Log(context, "warning",
-				"ringpipe: unknown argument '%s'; the only one is key-names", name);
-			return false;
-		}
-		shows_keys = strcasecmp(value, "plain") == 0;
-		if (!shows_keys && strcasecmp(value, "hashed") != 0) {
-			api.Log(context, "warning",
-				"ringpipe: key-names is either hashed or plain, not '%s'", value);
-			return false;
-		}
-	}
-	return true;
+	shows_keys = strcasecmp(value, "plain") == 0;
+	if (argc == 0 || (argc == 2 && strcasecmp(name, "key-names") == 0 &&
+			  (shows_keys || strcasecmp(value, "hashed") == 0)))
+		return true;
+	api.Log(context, "warning", "ringpipe: the arguments are 'key-names hashed' or 'key-names "
+		"plain', not '%s %s'", name, value);
+	return false;
 }
 
 __attribute__((visibility("default")))
-int RedisModule_OnLoad(struct redis_context *context, struct redis_string **argv, int argc);
-
-__attribute__((visibility("default")))
-int RedisModule_OnUnload(struct redis_context *context);
-
 int RedisModule_OnUnload(struct redis_context *context)
 {
 	(void)context;
@@ -209,6 +193,7 @@ int RedisModule_OnUnload(struct redis_context *context)
 	return REDIS_OK;
 }
 
+__attribute__((visibility("default")))
 int RedisModule_OnLoad(struct redis_context *context, struct redis_string **argv, int argc)
 {
 	if (!load_api(context) || api.IsModuleNameBusy("ringpipe"))

@@ -36,10 +36,6 @@ struct tracing {
 typedef void (*tracing_watch_commands)(bool are_wanted);
 
 /* Subscribe to the events of the server, as far as sessions want them. */
-typedef int (*tracing_start)(struct redis_context *context, const struct redis_api *api,
-			     bool shows_keys, tracing_watch_commands watch_commands,
-			     struct tracing *ret_tracing);
-
 __attribute__((visibility("default")))
 int ringpipe_tracing_start(struct redis_context *context, const struct redis_api *api,
 			   bool shows_keys, tracing_watch_commands watch_commands,

@@ -104,6 +104,23 @@ class RedisLoadTest(RedisCase):
             self.assertEqual(self.counts(events[reset:], "commandStart").get("get", 0), gets)
             server.start()
 
+    def test_a_session_goes_on_when_the_module_is_loaded_again_under_load(self):
+        server = self.serve("--enable-module-command", "local")
+        path = os.path.join(self.module, "ringpipe.so")
+        uses = []
+        with self.recording(server, "--providers", "redis:1") as events:
+            with self.load(server, "-c", "1", "-t", "incr", "-n", str(ENDLESS)):
+                for _ in range(loads.RELOADS):
+                    for command in (("unload", "ringpipe"), ("load", path)):
+                        self.assertEqual(server.run("module", *command), ["OK"])
+                    uses.append(loads.used(server.process.pid))
+            loads.check_growth(self, uses)
+            self.run_load(server, "-t", "get", "-n", "10000")
+            counts = server.command_stats()
+        for name in redis_case.SPANS:
+            self.assertEqual(self.counts(events, name)["get"], counts["get"])
+        self.assertLessEqual(self.counts(events)["incr"], counts["incr"])
+
     def test_a_kill_under_load_leaves_all_commands_to_recover(self):
         rings = os.path.join(self.folder, "rings")
         environment = dict(os.environ, LD_LIBRARY_PATH=self.library, RINGPIPE_CONFIG="redis:1",

@@ -2,26 +2,17 @@
 /* Events that the server reports by itself, of keys, clients and the like, and the counters. */
 #include "tracing.h"
 
-#include <stdatomic.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "events.h"
-
-#define COUNTERS_INTERVAL_NS 1000000000u
-#define TRACERS_INTERVAL_MS 100
 
 const struct redis_api *redis;
 struct tracing_stats tracing_stats;
 static struct redis_context *own_context;
 static tracing_watch_commands watch_commands;
-static pid_t server_pid;
-static atomic_bool is_session_running;		/* some session wants the provider */
-static bool has_events, has_commands, has_session, has_slow_log;
+static bool has_keys, has_events, has_commands, has_session, has_slow_log, has_cron;
 
 static bool are_events_wanted(void);
-static void on_one_shot(void *data);
 
 static uint64_t field_of(struct redis_server_info *info, const char *name)
 {
@@ -49,14 +40,6 @@ static int on_key(struct redis_context *context, int type, const char *event,
 	return REDIS_OK;
 }
 
-static void on_flush(uint64_t subevent, const void *data)
-{
-	const struct redis_flush_info *flush = data;
-
-	if (subevent == 0 && flush)
-		redis_flushed(flush->database, flush->is_synchronous != 0);
-}
-
 static void on_client(uint64_t subevent, const void *data)
 {
 	const struct redis_client_info *client = data;
@@ -68,7 +51,7 @@ static void on_client(uint64_t subevent, const void *data)
 	client_trace_remove(client->id);
 	/* The server is walking through the subscriptions now, so none may be removed here. */
 	if (has_events && !are_events_wanted())
-		redis->EventLoopAddOneShot(on_one_shot, NULL);
+		event_loop_update_soon();
 	redis_client_disconnected(client->id, client->address, client->port);
 }
 
@@ -78,10 +61,8 @@ static void on_persistence(uint64_t subevent)
 	static const char *kind = "RDB";
 	const char *state = "started";
 
-	if (subevent == REDIS_PERSISTENCE_ENDED)
-		state = "ended";
-	else if (subevent == REDIS_PERSISTENCE_FAILED)
-		state = "failed";
+	if (subevent == REDIS_PERSISTENCE_ENDED || subevent == REDIS_PERSISTENCE_FAILED)
+		state = subevent == REDIS_PERSISTENCE_ENDED ? "ended" : "failed";
 	else
 		kind = subevent == REDIS_RDB_START || subevent == REDIS_SYNC_RDB_START ? "RDB"
 										      : "AOF";
@@ -91,27 +72,23 @@ static void on_persistence(uint64_t subevent)
 /* A child is born or died. The server allows one at a time. */
 static void on_child(struct redis_context *context, uint64_t subevent)
 {
-	static const char *kind = "unknown", *status;
+	static const char *kind = "unknown";
+	static bool is_rdb, is_aof;
 	struct redis_server_info *info = redis->GetServerInfo(context, "persistence");
 	const char *last;
 
 	if (!info)
 		return;
 	if (subevent == 0) {
-		kind = "unknown";
-		status = NULL;
-		if (field_of(info, "rdb_bgsave_in_progress")) {
-			kind = "RDB";
-			status = "rdb_last_bgsave_status";
-		} else if (field_of(info, "aof_rewrite_in_progress")) {
-			kind = "AOF";
-			status = "aof_last_bgrewrite_status";
-		}
+		is_rdb = field_of(info, "rdb_bgsave_in_progress");
+		is_aof = field_of(info, "aof_rewrite_in_progress");
+		kind = is_rdb ? "RDB" : is_aof ? "AOF" : "unknown";
 		redis_persistence(kind, "started", true);
 	} else {
-		last = status ? redis->ServerInfoGetFieldC(info, status) : NULL;
-		redis_persistence(kind, last && strcmp(last, "ok") != 0 ? "failed" : "ended",
-				  true);
+		last = redis->ServerInfoGetFieldC(info, is_rdb ? "rdb_last_bgsave_status"
+							       : "aof_last_bgrewrite_status");
+		redis_persistence(kind, (is_rdb || is_aof) && last && strcmp(last, "ok") != 0 ?
+				  "failed" : "ended", true);
 	}
 	redis->FreeServerInfo(context, info);
 }
@@ -121,21 +98,9 @@ static void on_loading(uint64_t subevent)
 	static const char *const kinds[] = { "RDB", "AOF", "from the master" };
 	static const char *kind = "RDB";
 
-	if (subevent < sizeof(kinds) / sizeof(kinds[0])) {
+	if (subevent < 3)
 		kind = kinds[subevent];
-		redis_loading(kind, "started");
-	} else {
-		redis_loading(kind, subevent == 3 ? "ended" : "failed");
-	}
-}
-
-static void on_role(const void *data)
-{
-	const struct redis_replication_info *now = data;
-
-	redis_role_changed(now->is_master ? "master" : "replica",
-			   now->is_master ? NULL : now->master_host,
-			   now->is_master ? 0 : now->master_port);
+	redis_loading(kind, subevent < 3 ? "started" : subevent == 3 ? "ended" : "failed");
 }
 
 struct total {
@@ -143,13 +108,6 @@ struct total {
 	struct rp_counter *(*counter)(void);
 	uint64_t before;
 };
-
-/* Adds what a total of the server has grown by. CONFIG RESETSTAT sets the totals to 0. */
-static void add_growth(struct total *total, uint64_t now)
-{
-	rp_counter_add(total->counter(), (int64_t)(now >= total->before ? now - total->before
-									: now));
-}
 
 static void read_clients(struct redis_context *context)
 {
@@ -183,10 +141,12 @@ static void read_counters(struct redis_context *context, bool added)
 	struct redis_server_info *info = redis->GetServerInfo(context, "stats");
 
 	for (size_t i = 0; info && i < sizeof(totals) / sizeof(totals[0]); i++) {
-		uint64_t now = field_of(info, totals[i].name);
+		uint64_t now = field_of(info, totals[i].name), before = totals[i].before;
 
+		/* CONFIG RESETSTAT sets the totals to 0. */
 		if (added)
-			add_growth(&totals[i], now);
+			rp_counter_add(totals[i].counter(),
+				       (int64_t)(now >= before ? now - before : now));
 		totals[i].before = now;
 	}
 	if (info)
@@ -198,27 +158,12 @@ static void read_counters(struct redis_context *context, bool added)
 	}
 }
 
-/* Some ten times a second. The server takes long for INFO, so only sessions cause these calls. */
-static void on_cron(struct redis_context *context)
-{
-	static uint64_t next_ns;
-	struct timespec now;
-	uint64_t now_ns;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	if (now_ns >= next_ns) {
-		next_ns = now_ns + COUNTERS_INTERVAL_NS;
-		read_counters(context, true);
-		read_clients(context);
-	} else if (redis_clients_blocked_enabled()) {
-		read_clients(context);
-	}
-}
-
 static void on_event(struct redis_context *context, struct redis_event event, uint64_t subevent,
 		     void *data)
 {
+	const struct redis_flush_info *flush = data;
+	const struct redis_replication_info *now = data;
+
 	switch (event.id) {
 	case REDIS_EVENT_LOOP:
 		if (subevent == 0) {
@@ -227,7 +172,7 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
 		}
 		break;
 	case REDIS_CRON:
-		on_cron(context);
+		read_clients(context);
 		break;
 	case REDIS_CONFIG:
 		slow_log_configure(context);
@@ -236,7 +181,8 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
 		on_client(subevent, data);
 		break;
 	case REDIS_FLUSH:
-		on_flush(subevent, data);
+		if (subevent == 0 && flush)
+			redis_flushed(flush->database, flush->is_synchronous != 0);
 		break;
 	case REDIS_PERSISTENCE:
 		on_persistence(subevent);
@@ -251,7 +197,9 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
 		redis_shutdown();
 		break;
 	case REDIS_ROLE_CHANGED:
-		on_role(data);
+		redis_role_changed(now->is_master ? "master" : "replica",
+				   now->is_master ? NULL : now->master_host,
+				   now->is_master ? 0 : now->master_port);
 		break;
 	case REDIS_REPLICA_CHANGE:
 		redis_replica(subevent == 0 ? "online" : "offline");
@@ -289,25 +237,12 @@ static bool are_events_wanted(void)
 	       tracing_stats.traced_clients;
 }
 
-/*
- * The server has no function that ends these subscriptions, so each begins with the first session
- * that needs it.
- */
-static void subscribe_to_keys(void)
-{
-	static bool has_expired, has_evicted;
-
-	if (!has_expired && redis_key_expired_enabled())
-		has_expired = redis->SubscribeToKeyspaceEvents(
-			own_context, REDIS_NOTIFY_EXPIRED, on_key) == REDIS_OK;
-	if (!has_evicted && redis_key_evicted_enabled())
-		has_evicted = redis->SubscribeToKeyspaceEvents(
-			own_context, REDIS_NOTIFY_EVICTED, on_key) == REDIS_OK;
-}
-
 void server_update(void)
 {
-	subscribe_to_keys();
+	/* The server has no function that ends this subscription. */
+	if (!has_keys && (redis_key_expired_enabled() || redis_key_evicted_enabled()))
+		has_keys = !redis->SubscribeToKeyspaceEvents(
+			own_context, REDIS_NOTIFY_EXPIRED | REDIS_NOTIFY_EVICTED, on_key);
 	if (has_events != are_events_wanted()) {
 		has_events = !has_events;
 		for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
@@ -330,31 +265,22 @@ void server_update(void)
 		if (has_slow_log)
 			slow_log_skip(own_context);
 	}
-	if (has_session != atomic_load(&is_session_running)) {
-		has_session = !has_session;
-		read_counters(own_context, false);
-		subscribe(REDIS_CRON, has_session);
+	if (has_cron != redis_clients_blocked_enabled()) {
+		has_cron = !has_cron;
+		subscribe(REDIS_CRON, has_cron);
 	}
 }
 
-static void on_one_shot(void *data)
+void server_tick(void)
 {
-	(void)data;
-	/* The module may have been unloaded since. */
-	if (redis)
-		server_update();
-}
+	bool had_session = has_session;
 
-/* A session has started or ended. The event loop wakes up and updates the subscriptions. */
-static void on_session(struct rp_provider *provider, const struct rp_provider_state *state,
-		       void *data)
-{
-	(void)provider;
-	(void)data;
-	atomic_store(&is_session_running, state->enabled != 0);
-	/* A child would wake up its parent, with which it shares the pipe of the event loop. */
-	if (getpid() == server_pid)
-		redis->EventLoopAddOneShot(on_one_shot, NULL);
+	has_session = atomic_load(&event_loop_has_session);
+	if (has_session) {
+		read_counters(own_context, had_session);
+		read_clients(own_context);
+	}
+	server_update();
 }
 
 static void add_info(struct redis_info *info)
@@ -367,7 +293,8 @@ static void add_info(struct redis_info *info)
 
 static void stop(void)
 {
-	rp_provider_set_callback(redis_provider(), NULL, NULL);
+	event_loop_end();
+	command_end_all();
 	redis = NULL;
 }
 
@@ -378,16 +305,12 @@ int ringpipe_tracing_start(struct redis_context *context, const struct redis_api
 	redis = api;
 	own_context = redis->GetDetachedThreadSafeContext(context);
 	watch_commands = watch;
-	server_pid = getpid();
-	has_events = has_commands = has_session = has_slow_log = false;
-	key_init(shows_keys);
+	has_keys = has_events = has_commands = has_session = has_slow_log = has_cron = false;
 	ret_tracing->begin_command = command_begin;
 	ret_tracing->set_trace = client_trace_set;
 	ret_tracing->add_info = add_info;
 	ret_tracing->stop = stop;
-	/* Tracers of the kernel are sessions for on_session(), too. */
-	if (rp_provider_set_callback(redis_provider(), on_session, NULL) < 0 ||
-	    rp_tracers_watch(TRACERS_INTERVAL_MS) < 0)
+	if (key_init(shows_keys) != REDIS_OK || event_loop_begin() != REDIS_OK)
 		return REDIS_ERROR;
 	/* The server may load its data next. */
 	server_update();

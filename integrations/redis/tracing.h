@@ -5,6 +5,8 @@
 
 #include "module.h"
 
+#include <stdatomic.h>
+
 #include <ringpipe/ringpipe.h>
 
 /* What INFO shows. */
@@ -24,7 +26,7 @@ struct key {
 	size_t bytes;
 };
 
-void key_init(bool shows_names);
+int key_init(bool shows_names);
 struct key key_of(const struct redis_string *string);
 
 /* client_trace.c: the traces that clients have set. */
@@ -51,12 +53,22 @@ void command_table_read(struct redis_context *context);
  */
 int command_table_find(const char *name, size_t bytes, int arguments, int *ret_first);
 
+/* event_loop.c */
+/* Have the event loop poll for tools, sessions and tracers. */
+int event_loop_begin(void);
+void event_loop_end(void);
+extern atomic_bool event_loop_has_session;	/* a session wants the provider */
+/* Call server_update() in the next round of the loop. */
+void event_loop_update_soon(void);
+
 /* server.c */
 /*
  * Subscribe to those events of the server that are wanted now, and to no others.
  * Context: the server's thread, and not a callback of its events.
  */
 void server_update(void);
+/* The same, once a second and when a session starts or ends; also read the counters. */
+void server_tick(void);
 
 /* slow_log.c */
 /* Return "" if the reply is no text. */
