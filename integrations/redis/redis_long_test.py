@@ -9,15 +9,9 @@ import subprocess
 import unittest
 
 import redis_case
-import redis_test
 from redis_case import PATIENCE, RINGPIPE, RedisCase, Server, drive
 
 REQUESTS = 20000
-
-
-if shutil.which("valkey-server"):  # not in Debian 12
-    class ValkeyTest(redis_test.RedisTest):
-        program = "valkey-server"
 
 
 class RedisLongTest(RedisCase):
@@ -79,9 +73,10 @@ class RedisLongTest(RedisCase):
     @unittest.skipUnless(os.getuid() == 0, "chroot requires root")
     def test_a_server_in_a_chroot_is_found_by_its_process(self):
         root = os.path.join(self.folder, "root")
-        needed = ["/usr/bin/redis-server", os.path.join(self.module, "ringpipe.so"),
+        program = shutil.which(self.program)
+        needed = [program, os.path.join(self.module, "ringpipe.so"),
                   os.path.join(self.module, "ringpipe_tracing.so")]
-        environment = dict(os.environ, LD_LIBRARY_PATH=self.library, TMPDIR="/tmp")
+        environment = dict(os.environ, LD_LIBRARY_PATH=self.library, TMPDIR="/tmp", LC_ALL="C")
         for path in list(needed):
             done = subprocess.run(["ldd", path], check=True, stdout=subprocess.PIPE, text=True,
                                   env=environment, timeout=PATIENCE)
@@ -92,7 +87,7 @@ class RedisLongTest(RedisCase):
         for folder in ("/data", "/tmp", "/proc"):
             os.makedirs(root + folder, exist_ok=True)
         # The mount ends with the namespace.
-        server = Server(self.module, "/data", env=environment)
+        server = Server(self.module, "/data", program=program, env=environment)
         self.addCleanup(server.stop)
         server.start(wrapper=["unshare", "--mount", "sh", "-c", 'mount -t proc proc "$1/proc" && '
                               'exec chroot "$@"', "sh", root])
