@@ -29,6 +29,13 @@ class RedisTest(RedisCase):
         self.assertEqual(spans.pop("ping"), 2)
         self.assertEqual(spans, counts)
         self.assertEqual(counts["incr"], 1000)
+        stops = self.of_name(events, "commandStop")
+        self.assertEqual({stop["ended_by"] for stop in stops}, {"next command", "event loop"})
+        limits = {"below 100 us": 1e5, "below 1 ms": 1e6, "below 10 ms": 1e7, "below 100 ms": 1e8,
+                  "100 ms or more": float("inf")}
+        for stop in stops:
+            self.assertEqual(stop["latency"], next(name for name, limit in limits.items()
+                                                   if stop["duration_ns"] < limit))
 
     def test_the_server_calls_the_module_for_commands_only_while_it_is_needed(self):
         server = self.serve()
