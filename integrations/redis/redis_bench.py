@@ -7,11 +7,28 @@ import subprocess
 
 import callgrind
 import servers
-from redis_case import Server, build_module, drive, why_not as redis_why_not
+from redis_case import HERE, Server, build_module, drive, why_not as redis_why_not
 
 UNIT, UNITS = 'command', 'commands'
 WAYS = servers.ways('redis:1', 'redis')
 CONNECTIONS = 16
+CAN_START_SESSION = True
+EMPTY_MODULE = b"""
+#include "api.h"
+
+int RedisModule_OnLoad(void **context);
+
+int RedisModule_OnLoad(void **context)
+{
+	int (*get)(const char *name, void *ret_function) = *context;
+	void (*set_attributes)(void *context, const char *name, int version, int api_version);
+
+	if (get("RedisModule_SetModuleAttribs", &set_attributes) != REDIS_OK)
+		return REDIS_ERROR;
+	set_attributes(context, "empty", 1, REDIS_API_VERSION);
+	return REDIS_OK;
+}
+"""
 
 
 def why_not():
@@ -20,6 +37,15 @@ def why_not():
 
 def prepare(build, folder):
     return build_module(build, folder)[0]
+
+
+def prepare_empty(folder):
+    """What the server executes for any module is not a cost of this one."""
+    path = os.path.join(folder, 'empty')
+    os.mkdir(path)
+    subprocess.run(['cc', '-shared', '-fPIC', '-I', HERE, '-o', path + '/ringpipe.so', '-x', 'c',
+                    '-'], check=True, input=EMPTY_MODULE)
+    return path
 
 
 class Load:
@@ -51,9 +77,8 @@ def instructions(module, folder, _ringpipe, count):
     server = Server(module, os.path.realpath(folder), '--hz', '1', '--dynamic-hz', 'no')
 
     def work():
-        client = server.connect()
-        with contextlib.closing(client):
-            for number in range(count):
-                client.run(*(('get', 'a') if number % 2 else ('set', 'a', 'xxx')))
+        # One client, which waits for each reply.
+        subprocess.run(['redis-benchmark', '-p', str(server.port), '-c', '1', '-q', '-n',
+                        str(count // 2), '-t', 'get,set'], check=True, stdout=subprocess.DEVNULL)
 
     return callgrind.server_instructions(server, work)
