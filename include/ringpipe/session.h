@@ -191,7 +191,8 @@ struct rp_session_stats {
  * Start a session that streams nettrace to a file, pipe or socket. The function copies everything
  * in `options`. When it returns, every event that the session wants is enabled, and the callbacks
  * of the providers have run. (If a provider's callback calls it, other threads may still have to
- * run some of them.) On success the session owns output_fd; on failure the caller still owns it.
+ * run some of them.) On success the session owns output_fd. On failure the caller still owns it,
+ * and the function leaves no new file at output_path.
  *
  * Context: any thread, not a signal handler; allocates, maps memory, opens the output.
  * Return: 0; -EINVAL if a provider has no name, a level is above 5, there is no provider or no

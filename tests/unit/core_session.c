@@ -3,9 +3,11 @@
 #include "core_support.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 RP_PROVIDER(sessions, "Test-Sessions");
@@ -47,6 +49,41 @@ static int try(const struct rp_session_options *options)
 	else
 		cr_assert_null(session, "the result was touched");
 	return ret;
+}
+
+/* Return the result of a start that fails once its output is open. */
+static int fail_with_output(const char *path)
+{
+	struct rp_session_options options = options_for("Test-Sessions");
+	int ret;
+
+	options.output_path = path;
+	options.recover_path = "/proc/missing/recovery";
+	ret = try(&options);
+	free_options(&options);
+	return ret;
+}
+
+Test(core_session, failed_start_leaves_no_new_file)
+{
+	char directory[] = "/tmp/rp-session-XXXXXX", path[64];
+	struct stat before, after;
+	int fd;
+
+	cr_assert_not_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/trace", directory);
+	cr_assert_eq(fail_with_output(path), -ENOENT);
+	cr_assert_eq(access(path, F_OK), -1);
+	/* An empty file that the program created keeps its owner and its mode. */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fstat(fd, &before), 0);
+	close(fd);
+	cr_assert_eq(fail_with_output(path), -ENOENT);
+	cr_assert_eq(stat(path, &after), 0);
+	cr_assert_eq(after.st_ino, before.st_ino);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(rmdir(directory), 0);
 }
 
 /* Options of a later version of the headers, with a member that this library does not know. */

@@ -73,6 +73,68 @@ static int start_on(struct rp_session_setup *setup, int ret, struct rp_session *
 	return ret;
 }
 
+static bool is_missing(const char *path)
+{
+	struct stat file;
+
+	return lstat(path, &file) != 0 && errno == ENOENT;
+}
+
+/* Delete the file that a failed start created, if it is still at the path and empty. */
+static void remove_created(const char *path, int fd)
+{
+	struct rp_file_id id;
+	struct stat file;
+
+	if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size == 0 &&
+	    rp_file_identify(fd, &id) == 0 && rp_file_is_at(path, &id))
+		(void)unlink(path);
+}
+
+static int start_at_path(struct rp_session_setup *setup, const struct rp_sink_content *content,
+			 struct rp_session **ret_session)
+{
+	const char *path = setup->options->output_path;
+	const bool is_new = is_missing(path);
+	int fd = rp_sink_open_path(path), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = rp_sink_create(fd, true, content, &setup->sink);
+	if (ret == 0)
+		ret = rp_session_open(setup, ret_session);
+	else
+		setup->sink = NULL;
+	if (ret == 0)
+		return 0;
+	if (is_new)
+		remove_created(path, fd);
+	if (setup->sink)
+		setup->sink->ops->destroy(setup->sink);
+	else
+		close(fd);
+	return ret;
+}
+
+static int start_on_descriptor(struct rp_session_setup *setup,
+			       const struct rp_sink_content *content,
+			       struct rp_session **ret_session)
+{
+	int fd = setup->options->output_fd, ret;
+
+	if (fd <= 0)
+		return -EINVAL;
+	ret = rp_sink_create(fd, false, content, &setup->sink);
+	if (ret != 0)
+		return ret;
+	ret = rp_session_open(setup, ret_session);
+	if (ret != 0) {
+		setup->sink->keep_fd = true;	/* the descriptor stays the caller's */
+		setup->sink->ops->destroy(setup->sink);
+	}
+	return ret;
+}
+
 static bool can_roll(const struct rp_session_options *options)
 {
 	return options->roll_bytes == 0 ||
@@ -85,7 +147,6 @@ static int start(const struct rp_session_options *options, struct rp_session **r
 {
 	struct rp_session_setup setup = { .options = options };
 	struct rp_sink_content content = { 0 };
-	int fd, ret;
 
 	if ((options->provider_count && !options->providers) ||
 	    options->provider_count > RP_SESSION_PROVIDERS_MAX || !can_roll(options) ||
@@ -103,22 +164,8 @@ static int start(const struct rp_session_options *options, struct rp_session **r
 		return start_on(&setup, rp_sink_roll_create(options->output_path,
 							    options->roll_bytes, &content,
 							    &setup.sink), ret_session);
-	fd = options->output_path ? rp_sink_open_path(options->output_path) : options->output_fd;
-	if (options->output_path ? fd < 0 : fd <= 0)
-		return options->output_path ? fd : -EINVAL;
-	ret = rp_sink_create(fd, options->output_path != NULL, &content, &setup.sink);
-	if (ret == 0) {
-		ret = rp_session_open(&setup, ret_session);
-		if (ret == 0)
-			return 0;
-		if (!options->output_path)
-			setup.sink->keep_fd = true;	/* the descriptor stays the caller's */
-		setup.sink->ops->destroy(setup.sink);
-		return ret;
-	}
-	if (options->output_path)
-		close(fd);
-	return ret;
+	return options->output_path ? start_at_path(&setup, &content, ret_session) :
+				      start_on_descriptor(&setup, &content, ret_session);
 }
 
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
