@@ -197,9 +197,20 @@ class Ps(ToolTest):
         self.assertNotIn("\x1b", seen[0])
         self.assertNotIn("\u009b", seen[0])
 
-    def test_no_directory_is_a_failure(self):
+    def test_processes_are_found_without_the_directory_of_the_tool(self):
+        fake = Server(self.directory, lambda connection, request: connection.sendall(
+            ok(process_info("9.0.0-ringpipe.0.1.0")) if request.set == 4 else
+            ok(struct.pack("<I", 0))))
+        self.addCleanup(fake.close)
         self.environment["TMPDIR"] = self.path("none")
-        self.assertIn("No such file", self.run_tool("ps", status=1)[1])
+        self.assertEqual(self.answered()["socket"], fake.path)
+        self.run_tool("list", os.getpid())
+
+    def test_a_directory_that_cannot_be_read_is_a_failure(self):
+        self.environment["TMPDIR"] = self.path("file")
+        with open(self.environment["TMPDIR"], "wb"):
+            pass
+        self.assertIn("Not a directory", self.run_tool("ps", status=1)[1])
 
     def test_nobody_there_is_an_empty_list(self):
         self.assertEqual(self.rows(), [])
@@ -229,6 +240,18 @@ class List(ToolTest):
             NOTHING, kind="session", provider="Shop-Orders", session="file", session_id=7,
             keywords=0xffffffffffffffff, level=5, events=12, filter="a=b"))
         self.assertEqual(free, dict(NOTHING, kind="provider", provider="Zoë-😀"))
+
+    def test_providers_of_one_name_are_one_row_for_each_session(self):
+        rows = [("Shop", "file", 7, 0xff, 5, 12, "a=b"), ("Bank", "", 0, 0, 0, 0, ""),
+                ("Shop", "lttng", 8, 0xf, 4, 2, ""), ("Shop", "file", 7, 0xff, 5, 3, ""),
+                ("Bank", "", 0, 0, 0, 0, "")]
+        self.serve(lambda connection, request: connection.sendall(
+            ok(struct.pack("<I", len(rows)) + b"".join(self.row(*row) for row in rows))))
+        out, _ = self.run_tool("list", os.getpid())
+        self.assertEqual([line.split() for line in out.splitlines()], [
+            "PROVIDER SESSION ID KEYWORDS LEVEL EVENTS FILTER".split(),
+            "Shop file 7 ff 5 15 a=b".split(), ["Bank"] + 5 * ["-"],
+            "Shop lttng 8 f 4 2".split()])
 
     def test_json_rows_of_all_tables_have_one_shape(self):
         rows = struct.pack("<I", 1) + self.row("Shop", "", 0, 0, 0, 0, "") + \

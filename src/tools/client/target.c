@@ -281,7 +281,10 @@ pid_t rp_target_socket_pid(const char *name, bool *ret_is_async)
 	return parsed.pid;
 }
 
-/* Adds the targets named by the sockets in this process's folder. */
+/*
+ * Adds the targets named by the sockets in this process's folder. The folder of an ended login may
+ * be missing: the sockets of other folders are then found all the same.
+ */
 static int scan_directory(struct rp_target_list *list)
 {
 	const char *directory = rp_target_directory();
@@ -290,7 +293,7 @@ static int scan_directory(struct rp_target_list *list)
 	int ret = 0;
 
 	if (!dir)
-		return -errno;
+		return errno == ENOENT ? 0 : -errno;
 	while (ret >= 0 && (entry = readdir(dir))) {
 		struct rp_target target;
 

@@ -20,6 +20,7 @@
 #include "tools/client/providers.h"
 #include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
+#include "tools/trace/event_names.h"
 
 /* After a stop request and so long without a frame, the command gives up. */
 #define STOP_TIMEOUT_MS 20000
@@ -297,8 +298,11 @@ static void explain_event(const struct bpf_run *run, const struct rp_event_rows 
 	rp_tool_error("process %d has no event %s; its provider has:", target->pid,
 		      run->options->event);
 	for (size_t i = 0; i < rows->count; i++) {
-		if (strcmp(rows->rows[i].provider, run->provider) == 0)
-			rp_tool_error("    %s", rows->rows[i].name);
+		const struct rp_event_row *row = &rows->rows[i];
+
+		if (strcmp(row->provider, run->provider) == 0 &&
+		    !rp_event_is_internal(row->provider, row->name))
+			rp_tool_error("    %s", row->name);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "ipc/command_ids.h"
 #include "tools/client/events.h"
 #include "tools/client/exchange.h"
@@ -29,7 +30,13 @@ struct list_row {
 	uint64_t keywords;
 	uint32_t level;
 	uint32_t events;
+	uint32_t position;		/* in the reply */
 	char *filter;
+};
+
+struct session_rows {
+	struct list_row *rows;
+	size_t count, capacity;
 };
 
 static void get_row(struct rp_cursor *cursor, struct list_row *row)
@@ -130,26 +137,103 @@ static void read_counts(struct rp_cursor *cursor, struct tables *tables, int tab
 	}
 }
 
-/* Return: 0, or -EPROTO. */
+static int compare_sessions(const void *a, const void *b)
+{
+	const struct list_row *x = a, *y = b;
+	int order = strcmp(x->provider, y->provider);
+
+	if (!order)
+		order = (x->session_id > y->session_id) - (x->session_id < y->session_id);
+	return order ? order : (x->position > y->position) - (x->position < y->position);
+}
+
+static int compare_positions(const void *a, const void *b)
+{
+	const struct list_row *x = a, *y = b;
+
+	return (x->position > y->position) - (x->position < y->position);
+}
+
+/*
+ * Join the rows of one provider and session. A process has several providers of one name if several
+ * libraries declare it, or if it has counters, whose events belong to a provider of the same name.
+ */
+static void join(struct session_rows *rows)
+{
+	size_t kept = 0;
+
+	if (!rows->count)
+		return;
+	qsort(rows->rows, rows->count, sizeof(*rows->rows), compare_sessions);
+	for (size_t i = 1; i < rows->count; i++) {
+		struct list_row *row = &rows->rows[i], *last = &rows->rows[kept];
+
+		if (strcmp(row->provider, last->provider) || row->session_id != last->session_id) {
+			rows->rows[++kept] = *row;
+			continue;
+		}
+		last->events += row->events;
+		free_row(row);
+	}
+	rows->count = kept + 1;
+	qsort(rows->rows, rows->count, sizeof(*rows->rows), compare_positions);
+}
+
+/* Read the first table. Return: 0, -EPROTO or -ENOMEM. */
+static int get_rows(struct rp_cursor *cursor, struct session_rows *rows)
+{
+	const uint32_t count = rp_cursor_get_u32(cursor);
+
+	for (uint32_t i = 0; i < count && !rp_cursor_failed(cursor); i++) {
+		struct list_row *grown = rp_array_reserve(rows->rows, rows->count, &rows->capacity,
+							  1, sizeof(*grown));
+		struct list_row *row;
+
+		if (!grown)
+			return -ENOMEM;
+		rows->rows = grown;
+		row = &grown[rows->count];
+		get_row(cursor, row);
+		row->position = i;
+		if (rp_cursor_failed(cursor))
+			free_row(row);
+		else
+			rows->count++;
+	}
+	return rp_cursor_failed(cursor) ? -EPROTO : 0;
+}
+
+static int read_sessions(struct rp_cursor *cursor, struct tables *tables)
+{
+	struct session_rows rows = { 0 };
+	int ret = get_rows(cursor, &rows);
+
+	if (ret == 0)
+		join(&rows);
+	for (size_t i = 0; i < rows.count; i++) {
+		const struct list_row *row = &rows.rows[i];
+
+		if (ret == 0)
+			add_row(tables, SESSIONS, &(struct any_row){
+				.kind = row->session_id ? "session" : "provider",
+				.provider = row->provider,
+				.session = row->session_id ? row : NULL,
+			});
+		free_row(&rows.rows[i]);
+	}
+	free(rows.rows);
+	return ret;
+}
+
+/* Return: 0, -EPROTO or -ENOMEM. */
 static int read_rows(const struct rp_exchange *exchange, struct tables *tables)
 {
 	struct rp_cursor cursor = rp_exchange_payload(exchange);
-	uint32_t count = rp_cursor_get_u32(&cursor);
+	int ret = read_sessions(&cursor, tables);
 
-	for (uint32_t i = 0; i < count && !rp_cursor_failed(&cursor); i++) {
-		struct list_row row;
-
-		get_row(&cursor, &row);
-		if (!rp_cursor_failed(&cursor))
-			add_row(tables, SESSIONS, &(struct any_row){
-				.kind = row.session_id ? "session" : "provider",
-				.provider = row.provider,
-				.session = row.session_id ? &row : NULL,
-			});
-		free_row(&row);
-	}
-	if (!rp_cursor_failed(&cursor))
-		read_counts(&cursor, tables, TRACERS);
+	if (ret)
+		return ret;
+	read_counts(&cursor, tables, TRACERS);
 	if (!rp_cursor_failed(&cursor))
 		read_counts(&cursor, tables, LOSSES);
 	return rp_cursor_failed(&cursor) ? -EPROTO : 0;

@@ -267,7 +267,9 @@ static int print_text(struct rp_summary *summary, const struct rp_summary_view *
 	if (omitted.kinds)
 		printf("\n%zu more kinds of events were less frequent.\n", omitted.kinds);
 	if (omitted.internal_events)
-		printf("\n%s events for .NET's tools are not shown; --all shows them.\n",
+		printf(omitted.internal_events == 1 ?
+		       "\n%s event for .NET's tools is not shown; --all shows it.\n" :
+		       "\n%s events for .NET's tools are not shown; --all shows them.\n",
 		       rp_text_count(omitted.internal_events, text));
 	rp_rows_fini(&rows);
 	return status ? status : rp_hot_functions_print(&summary->hot);
