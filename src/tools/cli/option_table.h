@@ -9,7 +9,7 @@
 #include "tools/cli/tool.h"
 
 struct rp_option {
-	uint64_t flag;			/* enum rp_tool_option_flag */
+	rp_option_set flag;
 	char letter;			/* or 0 */
 	const char *name;
 	const char *argument;		/* name of its argument, or NULL */

@@ -14,7 +14,7 @@
 #include "tools/cli/option_table.h"
 #include "tools/cli/tool.h"
 
-void rp_options_offer(uint64_t mask, const char *begin)
+void rp_options_offer(rp_option_set mask, const char *begin)
 {
 	char text[64];
 
@@ -25,7 +25,7 @@ void rp_options_offer(uint64_t mask, const char *begin)
 	}
 }
 
-const char *rp_options_name(uint64_t mask)
+const char *rp_options_name(rp_option_set mask)
 {
 	for (size_t i = 0; i < rp_option_count; i++) {
 		if (rp_option_table[i].flag & mask)
@@ -34,7 +34,7 @@ const char *rp_options_name(uint64_t mask)
 	return NULL;
 }
 
-const char *rp_options_argument(uint64_t mask, const char *word)
+const char *rp_options_argument(rp_option_set mask, const char *word)
 {
 	for (size_t i = 0; i < rp_option_count; i++) {
 		const struct rp_option *row = &rp_option_table[i];
@@ -49,7 +49,7 @@ const char *rp_options_argument(uint64_t mask, const char *word)
 
 #define LEFT_COLUMNS 30		/* of options in the help */
 
-void rp_options_print(uint64_t mask)
+void rp_options_print(rp_option_set mask)
 {
 	for (size_t i = 0; i < rp_option_count; i++) {
 		const struct rp_option *row = &rp_option_table[i];
@@ -82,7 +82,7 @@ void rp_options_print(uint64_t mask)
  * Finds the row of `mask` that `argument` names. `ret_value` is the value in the same word
  * (--name=value, -nvalue), or NULL.
  */
-static const struct rp_option *find_option(uint64_t mask, const char *argument,
+static const struct rp_option *find_option(rp_option_set mask, const char *argument,
 					   const char **ret_value)
 {
 	bool is_long = argument[1] == '-';

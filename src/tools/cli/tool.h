@@ -20,73 +20,76 @@ enum rp_tool_exit {
 	RP_EXIT_GAVE_UP = 130,		/* 128 + SIGINT, as in shells */
 };
 
-/* The options that a command accepts; their rows are in option_table.c. */
-enum rp_tool_option_flag {
-	RP_OPTION_HELP = 1ull << 0,
-	RP_OPTION_SESSION = 1ull << 1,
-	RP_OPTION_PID = 1ull << 2,
-	RP_OPTION_NAME = 1ull << 3,
-	RP_OPTION_OUTPUT = 1ull << 4,
-	RP_OPTION_FORCE = 1ull << 5,
-	RP_OPTION_PROVIDERS = 1ull << 6,
-	RP_OPTION_DURATION = 1ull << 7,
-	RP_OPTION_BUFFER = 1ull << 8,
-	RP_OPTION_STACKS = 1ull << 9,
-	RP_OPTION_QUIET = 1ull << 10,
-	RP_OPTION_FROM_BINARY = 1ull << 11,
-	RP_OPTION_TOP = 1ull << 12,
-	RP_OPTION_TYPE = 1ull << 13,
-	RP_OPTION_COUNTERS = 1ull << 14,
-	RP_OPTION_REFRESH = 1ull << 15,
-	RP_OPTION_PORT = 1ull << 16,
-	RP_OPTION_EVENT = 1ull << 17,
-	RP_OPTION_FIELD = 1ull << 18,
-	RP_OPTION_STEP = 1ull << 19,
-	RP_OPTION_KERNEL = 1ull << 20,
-	RP_OPTION_BLOCK = 1ull << 21,
-	RP_OPTION_LIST = 1ull << 22,
-	RP_OPTION_PRUNE = 1ull << 23,
-	RP_OPTION_OWN_EVENTS = 1ull << 24,	/* of a process */
-	RP_OPTION_TREE = 1ull << 25,
-	RP_OPTION_RECOVER = 1ull << 26,
-	RP_OPTION_ROLL = 1ull << 27,
-	RP_OPTION_COARSE = 1ull << 28,
-	RP_OPTION_FORMAT = 1ull << 29,
-	RP_OPTION_ALL = 1ull << 30,
-	RP_OPTION_FIELDS = 1ull << 31,
-	RP_OPTION_MISSING = 1ull << 32,
-	RP_OPTION_LISTEN = 1ull << 33,
-	RP_OPTION_LAST = 1ull << 34,
-	RP_OPTION_INLINES = 1ull << 35,
-	RP_OPTION_OFF_CPU = 1ull << 36,
-	RP_OPTION_VERSION = 1ull << 37,	/* of nettrace */
-	RP_OPTION_MACHINE = 1ull << 38,	/* --kernel of a recording of the machine */
-	RP_OPTION_PROFILE = 1ull << 39,
-	RP_OPTION_RINGS = 1ull << 40,	/* --buffer of a recording of the machine */
-	RP_OPTION_ARCHIVE = 1ull << 41,
-	RP_OPTION_BINARIES = 1ull << 42,
-	RP_OPTION_USER = 1ull << 43,
-	RP_OPTION_CGROUP = 1ull << 44,
-	RP_OPTION_COMPACT = 1ull << 45,
-	RP_OPTION_SYMBOLS = 1ull << 46,
-	RP_OPTION_UNTIL = 1ull << 47,
-	RP_OPTION_SPAN = 1ull << 48,
-	RP_OPTION_SLOWEST = 1ull << 49,
-	RP_OPTION_ID = 1ull << 50,
-	RP_OPTION_CULTURE = 1ull << 51,
-	RP_OPTION_BY = 1ull << 52,
-	RP_OPTION_FUNCTION = 1ull << 53,
-	RP_OPTION_OPEN = 1ull << 54,
-	RP_OPTION_VIEW_PORT = 1ull << 55,
-	RP_OPTION_FROM = 1ull << 56,
-	RP_OPTION_RANGE_END = 1ull << 57,	/* --to of a range of time */
-	RP_OPTION_WHERE = 1ull << 58,
-	RP_OPTION_TO = 1ull << 59,
-	RP_OPTION_HTML = 1ull << 60,
-	RP_OPTION_DIRECTORY = 1ull << 61, /* --output of generated files */
-	RP_OPTION_DIFF = 1ull << 62,
-	RP_OPTION_GENERATE = 1ull << 63, /* --to of generated files */
-};
+/*
+ * The options that a command accepts; their rows are in option_table.c. An enumerator has 64 bits,
+ * which are too few.
+ */
+__extension__ typedef unsigned __int128 rp_option_set;
+#define RP_OPTION_FLAG(bit)	((rp_option_set)1 << (bit))
+#define RP_OPTION_HELP		RP_OPTION_FLAG(0)
+#define RP_OPTION_SESSION	RP_OPTION_FLAG(1)
+#define RP_OPTION_PID		RP_OPTION_FLAG(2)
+#define RP_OPTION_NAME		RP_OPTION_FLAG(3)
+#define RP_OPTION_OUTPUT	RP_OPTION_FLAG(4)
+#define RP_OPTION_FORCE		RP_OPTION_FLAG(5)
+#define RP_OPTION_PROVIDERS	RP_OPTION_FLAG(6)
+#define RP_OPTION_DURATION	RP_OPTION_FLAG(7)
+#define RP_OPTION_BUFFER	RP_OPTION_FLAG(8)
+#define RP_OPTION_STACKS	RP_OPTION_FLAG(9)
+#define RP_OPTION_QUIET		RP_OPTION_FLAG(10)
+#define RP_OPTION_FROM_BINARY	RP_OPTION_FLAG(11)
+#define RP_OPTION_TOP		RP_OPTION_FLAG(12)
+#define RP_OPTION_TYPE		RP_OPTION_FLAG(13)
+#define RP_OPTION_COUNTERS	RP_OPTION_FLAG(14)
+#define RP_OPTION_REFRESH	RP_OPTION_FLAG(15)
+#define RP_OPTION_PORT		RP_OPTION_FLAG(16)
+#define RP_OPTION_EVENT		RP_OPTION_FLAG(17)
+#define RP_OPTION_FIELD		RP_OPTION_FLAG(18)
+#define RP_OPTION_STEP		RP_OPTION_FLAG(19)
+#define RP_OPTION_KERNEL	RP_OPTION_FLAG(20)
+#define RP_OPTION_BLOCK		RP_OPTION_FLAG(21)
+#define RP_OPTION_LIST		RP_OPTION_FLAG(22)
+#define RP_OPTION_PRUNE		RP_OPTION_FLAG(23)
+#define RP_OPTION_OWN_EVENTS	RP_OPTION_FLAG(24)	/* of a process */
+#define RP_OPTION_TREE		RP_OPTION_FLAG(25)
+#define RP_OPTION_RECOVER	RP_OPTION_FLAG(26)
+#define RP_OPTION_ROLL		RP_OPTION_FLAG(27)
+#define RP_OPTION_COARSE	RP_OPTION_FLAG(28)
+#define RP_OPTION_FORMAT	RP_OPTION_FLAG(29)
+#define RP_OPTION_ALL		RP_OPTION_FLAG(30)
+#define RP_OPTION_FIELDS	RP_OPTION_FLAG(31)
+#define RP_OPTION_MISSING	RP_OPTION_FLAG(32)
+#define RP_OPTION_LISTEN	RP_OPTION_FLAG(33)
+#define RP_OPTION_LAST		RP_OPTION_FLAG(34)
+#define RP_OPTION_INLINES	RP_OPTION_FLAG(35)
+#define RP_OPTION_OFF_CPU	RP_OPTION_FLAG(36)
+#define RP_OPTION_VERSION	RP_OPTION_FLAG(37)	/* of nettrace */
+#define RP_OPTION_MACHINE	RP_OPTION_FLAG(38)	/* --kernel of a recording of the machine */
+#define RP_OPTION_PROFILE	RP_OPTION_FLAG(39)
+#define RP_OPTION_RINGS		RP_OPTION_FLAG(40)	/* --buffer of a recording of the machine */
+#define RP_OPTION_ARCHIVE	RP_OPTION_FLAG(41)
+#define RP_OPTION_BINARIES	RP_OPTION_FLAG(42)
+#define RP_OPTION_USER		RP_OPTION_FLAG(43)
+#define RP_OPTION_CGROUP	RP_OPTION_FLAG(44)
+#define RP_OPTION_COMPACT	RP_OPTION_FLAG(45)
+#define RP_OPTION_SYMBOLS	RP_OPTION_FLAG(46)
+#define RP_OPTION_UNTIL		RP_OPTION_FLAG(47)
+#define RP_OPTION_SPAN		RP_OPTION_FLAG(48)
+#define RP_OPTION_SLOWEST	RP_OPTION_FLAG(49)
+#define RP_OPTION_ID		RP_OPTION_FLAG(50)
+#define RP_OPTION_CULTURE	RP_OPTION_FLAG(51)
+#define RP_OPTION_BY		RP_OPTION_FLAG(52)
+#define RP_OPTION_FUNCTION	RP_OPTION_FLAG(53)
+#define RP_OPTION_OPEN		RP_OPTION_FLAG(54)
+#define RP_OPTION_VIEW_PORT	RP_OPTION_FLAG(55)
+#define RP_OPTION_FROM		RP_OPTION_FLAG(56)
+#define RP_OPTION_RANGE_END	RP_OPTION_FLAG(57)	/* --to of a range of time */
+#define RP_OPTION_WHERE		RP_OPTION_FLAG(58)
+#define RP_OPTION_TO		RP_OPTION_FLAG(59)
+#define RP_OPTION_HTML		RP_OPTION_FLAG(60)
+#define RP_OPTION_DIRECTORY	RP_OPTION_FLAG(61)	/* --output of generated files */
+#define RP_OPTION_DIFF		RP_OPTION_FLAG(62)
+#define RP_OPTION_GENERATE	RP_OPTION_FLAG(63)	/* --to of generated files */
 
 /* In the order of ringpipe-kernel's bits. */
 enum rp_tool_kernel_group {
@@ -125,7 +128,7 @@ struct rp_time_point {
 #define RP_PIDS_MAX 64u
 
 struct rp_tool_options {
-	uint64_t given;			/* enum rp_tool_option_flag of the options seen */
+	rp_option_set given;		/* the options seen */
 	bool child;			/* a "--" was seen: the operands are a command line */
 	pid_t pid;
 	pid_t pids[RP_PIDS_MAX];	/* all of them; `pid` is the first */
@@ -182,7 +185,7 @@ struct rp_tool_command {
 	const char *help;
 	const char *notes;		/* paragraphs under the options, or NULL */
 	const char *examples;		/* command lines without "ringpipe ", each with a newline */
-	uint64_t options;		/* enum rp_tool_option_flag */
+	rp_option_set options;
 	int operands_min;		/* without a process, which any command with -p takes */
 	int operands_max;		/* -1: any number */
 	bool takes_child;		/* a command line may follow "--" */
@@ -220,16 +223,16 @@ void rp_options_print_usage(const struct rp_tool_command *command);
 int rp_options_run(const struct rp_tool_command *command, int argc, char **argv);
 
 /* Prints the rows of the options in `mask` on stdout. */
-void rp_options_print(uint64_t mask);
+void rp_options_print(rp_option_set mask);
 
 /* Prints the long names of the options in `mask` that begin with `begin`, one per line. */
-void rp_options_offer(uint64_t mask, const char *begin);
+void rp_options_offer(rp_option_set mask, const char *begin);
 
 /* Return: the long name of the first option in `mask`; NULL if it is 0. */
-const char *rp_options_name(uint64_t mask);
+const char *rp_options_name(rp_option_set mask);
 
 /* Return: the argument of the option `word` of `mask`, as the help shows it; NULL: it has none. */
-const char *rp_options_argument(uint64_t mask, const char *word);
+const char *rp_options_argument(rp_option_set mask, const char *word);
 
 /*
  * Parses a decimal number without sign or blanks. Return: 0; -ERANGE above `max`; -EINVAL

@@ -129,7 +129,7 @@ static int ask_quietly(const struct rp_target *target, const struct rp_message_b
 static int ask(const struct rp_target *target, const struct rp_message_buffer *request,
 	       const struct plan *plan)
 {
-	const uint64_t given = plan->options->given;
+	const rp_option_set given = plan->options->given;
 	const char *what = plan->stops ? "stop the flight recorder of" :
 			   given & RP_OPTION_COARSE ? "start a flight recorder with --coarse in" :
 			   "start a flight recorder in";

@@ -30,7 +30,7 @@ enum report_reading {
 
 static const struct report_kind {
 	const char *name;
-	uint64_t options;		/* those of the command that it does not ignore */
+	rp_option_set options;		/* those of the command that it does not ignore */
 	bool reads_twice;
 	enum report_reading reading;
 	int (*run)(const struct rp_report *report);
