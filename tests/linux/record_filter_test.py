@@ -117,6 +117,23 @@ def enter(path):
         procs.write("0")
 
 
+def start_with_id(pid, *command):
+    """Start a command with the id of a process that has ended. Return None if that fails."""
+    for _ in range(1000):
+        with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as last:
+            last.write(str(pid - 1))
+        process = subprocess.Popen(["sh", "-c", 'read go && exec "$@"', "sh", *command],
+                                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        # Other programs start processes, too.
+        if process.pid == pid:
+            process.stdin.write(b"go\n")
+            process.stdin.close()
+            return process
+        process.stdin.close()
+        process.wait(PATIENCE)
+    return None
+
+
 class Filters(Case):
     def record_two(self, option, **inside):
         """Record two hosts and two shops, of which one each starts with the options `inside`.
@@ -300,9 +317,42 @@ os.read(ends[0], 1)
         self.assertGreaterEqual(waits[process, process], 20)
         self.assertGreaterEqual(waits[chosen.pid, thread], 20)
 
-    def record_starting(self, program, prefix=()):
-        """Record a program that starts a thread before the recorder has opened its events. Return
-        the samples of the program, its process id, and the id and the CPU time of that thread."""
+    def reuse(self, process, *command):
+        """End a process, and run a command with its id. Return the status of the command."""
+        if not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
+            self.skipTest("the id of the next process cannot be chosen")
+        process.kill()
+        process.wait(PATIENCE)
+        other = start_with_id(process.pid, *command)
+        self.assertIsNotNone(other, "no process got the id")
+        return other.wait(PATIENCE)
+
+    def test_another_process_that_gets_the_id_of_a_chosen_one_has_no_session(self):
+        with drive.running(["sleep", str(PATIENCE)]) as chosen, \
+             drive.running([TOOL, "record", "-f", "-o", self.trace, "--providers", "Test-Brief",
+                            "-p", str(chosen.pid)], stderr=subprocess.DEVNULL) as recorder:
+            drive.wait_for(lambda: os.path.exists(self.trace) and
+                           os.path.getsize(self.trace) > 0, "bytes", [recorder])
+            # The host ends with status 1 if it gets no session.
+            self.assertEqual(self.reuse(chosen, BRIEF_HOST), 1)
+            self.assertEqual(drive.interrupt(recorder), 0)
+        self.assertNotIn("Test-Brief", {event["provider"] for event in events_of(self.trace)[0]})
+
+    @in_one_of_three
+    def test_another_process_that_gets_the_id_of_a_chosen_one_has_no_samples(self):
+        """Threads start all the time, so the recorder has opened the events of all processes."""
+        samples, process, _, _ = self.record_starting(
+            BURNS.replace("OTHERS", "True"), after=lambda chosen: self.reuse(chosen, HOST, "1000"))
+        self.assertTrue(samples)
+        # The first thread of the chosen process only waits. The host uses a second of CPU time.
+        own = [sample for sample in samples if sample["thread"] == process]
+        self.assertLess(len(own), 0.3 * RATE)
+
+    def record_starting(self, program, prefix=(), after=lambda chosen: None, options=(),
+                        **environment):
+        """Record a program that starts a thread before the recorder has opened its events, and
+        call a function at its end. Return the samples of the program, its process id, and the id
+        and the CPU time of that thread. The recorder gets the environment."""
         if os.environ["SANITIZERS"] != "none":
             self.skipTest("a preloaded library would come before the sanitizer's")
         folder = tempfile.TemporaryDirectory()
@@ -314,9 +364,10 @@ os.read(ends[0], 1)
             self.addCleanup(chosen.kill)
             self.assertEqual(chosen.stdout.readline(), "ready\n")
             with drive.running([*prefix, TOOL, "record", "-f", "-o", self.trace, "-p",
-                                str(chosen.pid), "--providers", "none"], stderr=subprocess.PIPE,
-                               text=True, env={**WITHOUT_LEAKS, "LD_PRELOAD": ENABLE_SHIM,
-                                               "OPEN_SHIM": folder.name}) as recorder:
+                                str(chosen.pid), "--providers", "none", *options],
+                               stderr=subprocess.PIPE, text=True,
+                               env={**WITHOUT_LEAKS, "LD_PRELOAD": ENABLE_SHIM,
+                                    "OPEN_SHIM": folder.name, **environment}) as recorder:
                 drive.wait_for(lambda: os.path.exists(os.path.join(folder.name, "begin")),
                                "the events", [recorder])
                 chosen.stdin.write("start\n")
@@ -327,9 +378,11 @@ os.read(ends[0], 1)
                 chosen.stdin.write("run\n")
                 chosen.stdin.flush()
                 seconds = float(chosen.stdout.readline())
+                after(chosen)
                 status = drive.interrupt(recorder)
                 with recorder.stderr:
-                    self.assertEqual(status, 0, recorder.stderr.read())
+                    self.errors = recorder.stderr.read()
+                self.assertEqual(status, 0, self.errors)
             chosen.kill()
         return stacks_of(self.trace)[0], chosen.pid, thread, seconds
 

@@ -185,12 +185,20 @@ int rp_proc_matches(pid_t pid, const struct rp_proc_filter *filter)
 	return filter->cgroup ? is_in_cgroup(pid, filter->cgroup) : 1;
 }
 
+static bool is_root(pid_t pid, const struct rp_proc *root)
+{
+	uint64_t start_time;
+
+	return pid == root->pid && read_stat(pid, 22, &start_time) == 0 &&
+	       start_time == root->start_time;
+}
+
 bool rp_proc_descends(pid_t pid, const struct rp_proc_roots *roots)
 {
 	/* An ended parent is replaced by one of its own ancestors, so this loop ends. */
 	while (roots->count && pid > 0) {
 		for (size_t i = 0; i < roots->count; i++) {
-			if (pid == roots->pids[i])
+			if (is_root(pid, &roots->processes[i]))
 				return true;
 		}
 		if (rp_proc_parent(pid, &pid) < 0)

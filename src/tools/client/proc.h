@@ -50,11 +50,14 @@ int rp_proc_directory(pid_t pid, char **ret_directory);
 
 /* Processes with their descendants; no process: all processes. */
 struct rp_proc_roots {
-	const pid_t *pids;
+	const struct rp_proc *processes;
 	size_t count;
 };
 
-/* Return: whether the process is one of the roots or descends from one. */
+/*
+ * Return: whether the process is one of the roots or descends from one. A process with the id of a
+ * root that has ended is another one, as its start time shows.
+ */
 bool rp_proc_descends(pid_t pid, const struct rp_proc_roots *roots);
 
 /* Which processes are wanted; all zeros: all. */

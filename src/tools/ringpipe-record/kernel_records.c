@@ -243,12 +243,20 @@ static void reject(struct rp_recorder *recorder, const struct rp_wait_record *re
 		rp_waits_reject(recorder->waits, record);
 }
 
-/* The record is not of a chosen process, or of a thread whose start was lost. */
-static int leave_out(struct rp_recorder *recorder, const struct rp_wait_record *record)
+/*
+ * Whether the record can be of a chosen process. Another process may have got the id of one that
+ * ended. Then it started after that one was found, which `life` shows unless it depends on the
+ * owner, too.
+ */
+static bool is_of_chosen(const struct rp_recorder *recorder, const struct rp_wait_record *record)
 {
-	if (!rp_process_table_has(recorder->processes, (pid_t)record->process))
-		reject(recorder, record);
-	return 0;
+	const struct rp_proc_filter *filter = &recorder->options.filter;
+	const struct rp_machine_process *process =
+		rp_process_table_process(recorder->processes, (pid_t)record->process);
+
+	if (!rp_process_table_has(recorder->processes, (pid_t)record->process, record->time_ns))
+		return false;
+	return filter->by_user || filter->cgroup || record->life <= process->since_ns;
 }
 
 /*
@@ -285,9 +293,14 @@ static int take_kernel_record(struct rp_recorder *recorder, const struct rp_wait
 	if (record->kind == RP_WAIT_ENDED)
 		arrival.previous = previous_id(recorder, &record->previous);
 
+	if (recorder->is_chosen && !is_of_chosen(recorder, record)) {
+		reject(recorder, record);
+		return 0;
+	}
 	arrival.thread = find_thread(recorder, record->process, record->thread);
+	/* The record of the start of a chosen thread may have been lost. */
 	if (!arrival.thread)
-		return recorder->is_chosen ? leave_out(recorder, record) : -ENOMEM;
+		return recorder->is_chosen ? 0 : -ENOMEM;
 	if (!is_wanted(recorder, record, arrival.thread->process))
 		return 0;
 	arrival.place = (struct rp_record_trace_place){

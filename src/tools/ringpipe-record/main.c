@@ -49,6 +49,7 @@
 
 struct run {
 	const struct rp_tool_options *options;
+	struct rp_proc roots[RP_PIDS_MAX];	/* of -p */
 	struct rp_output output;
 	struct rp_output machine;	/* what the recorder writes: the output, or a part of it */
 	struct rp_record_sessions sessions;
@@ -304,14 +305,26 @@ static unsigned int find_programs(unsigned int groups)
 	       (groups & RP_KERNEL_IRQ ? RP_WAITS_INTERRUPTS : 0);
 }
 
+/* Return: 0; -ESRCH, after an error line: one of the chosen processes does not exist. */
+static int read_roots(struct run *run)
+{
+	for (size_t i = 0; i < run->options->pid_count; i++) {
+		const pid_t pid = run->options->pids[i];
+
+		if (rp_proc_read(pid, &run->roots[i]) == 0)
+			continue;
+		rp_tool_error("record: there is no process %d", pid);
+		return -ESRCH;
+	}
+	return 0;
+}
+
 /* Until the first pass, which writes. Return: 0; -errno, after an error line. */
 static int start(struct run *run)
 {
 	const unsigned int groups = find_groups(run->options);
 	const struct rp_record_scope scope = {
-		.roots = {
-			.pids = run->options->pids, .count = run->options->pid_count,
-		},
+		.roots = { .processes = run->roots, .count = run->options->pid_count },
 		.until = run->until,
 		.filter = {
 			.by_user = run->options->given & RP_OPTION_USER,
@@ -324,10 +337,13 @@ static int start(struct run *run)
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
 		.output = &run->machine, .roots = scope.roots, .filter = scope.filter,
 	};
-	int ret = run->has_sessions ?
-		  rp_record_sessions_start(&run->sessions, &run->providers, &scope,
-					   run->machine.fd, &run->output) : 0;
+	int ret = read_roots(run);
 
+	if (ret < 0)
+		return ret;
+	if (run->has_sessions)
+		ret = rp_record_sessions_start(&run->sessions, &run->providers, &scope,
+					       run->machine.fd, &run->output);
 	if (ret < 0)
 		rp_tool_error("record: cannot open sessions: %s", strerror(-ret));
 	else

@@ -366,9 +366,28 @@ struct rp_machine_process *rp_process_table_process(const struct rp_process_tabl
 	return find_process(table, pid);
 }
 
-bool rp_process_table_has(const struct rp_process_table *table, pid_t pid)
+bool rp_process_table_has(const struct rp_process_table *table, pid_t pid, uint64_t time_ns)
 {
-	return find_process(table, pid);
+	const struct rp_machine_process *process = find_process(table, pid);
+
+	return process &&
+	       (!process->has_ended || time_ns <= process->ended_ns + RP_PROCESS_END_NS);
+}
+
+void rp_process_table_detach(struct rp_process_table *table, pid_t pid, uint64_t time_ns)
+{
+	struct rp_thread_slot *slot = rp_thread_table_find(&table->pids, (uint64_t)pid);
+	struct rp_machine_process *process = find_process(table, pid);
+
+	/* The start of one of its threads is older than a process that was found later. */
+	if (!process || time_ns < process->since_ns)
+		return;
+	slot->index = 0;
+	if (process->has_ended)
+		return;
+	/* The record of its end was lost. */
+	process->has_ended = true;
+	process->ended_ns = time_ns;
 }
 
 static int follow_start(struct rp_process_table *table, const struct rp_perf_record *record)

@@ -127,17 +127,20 @@ bool rp_process_table_wants(const struct rp_process_table *table,
 struct rp_machine_process *rp_process_table_process(const struct rp_process_table *table,
 						    pid_t pid);
 
-/* Whether the table has the process. */
-bool rp_process_table_has(const struct rp_process_table *table, pid_t pid);
+/* A process that ended may have records for so long, because it still runs in the kernel. */
+#define RP_PROCESS_END_NS 100000000ull
+
+/* Whether a record of this time and process id can be of the process that the table has. */
+bool rp_process_table_has(const struct rp_process_table *table, pid_t pid, uint64_t time_ns);
+
+/* A process that is not to be in the table got the id, so the table's process has ended. */
+void rp_process_table_detach(struct rp_process_table *table, pid_t pid, uint64_t time_ns);
 
 /* Processes from 0 up to the count, ended ones too until they are forgotten. */
 size_t rp_process_table_count(const struct rp_process_table *table);
 struct rp_machine_process *rp_process_table_at(const struct rp_process_table *table, size_t index);
 
-/*
- * Free processes that ended before the time and have no unnamed addresses. A process has samples
- * after its end, because it still runs in the kernel for a moment.
- */
+/* Free processes that ended before the time and have no unnamed addresses. */
 void rp_process_table_forget(struct rp_process_table *table, uint64_t before_ns);
 
 #endif

@@ -24,9 +24,6 @@
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
 
-/* A process that ended may have samples for so long. */
-#define END_NS 100000000ull
-
 size_t rp_recorder_choose_bytes(size_t share, size_t max)
 {
 	size_t bytes = RING_BYTES_MIN;
@@ -125,20 +122,6 @@ static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *opt
 	return open_threads(recorder, options, &is_whole, ret_call);
 }
 
-/* Return: 0; -ESRCH, after an error line: one of the processes does not exist. */
-static int check_roots(const struct rp_proc_roots *roots)
-{
-	for (size_t i = 0; i < roots->count; i++) {
-		struct rp_proc process;
-
-		if (rp_proc_read(roots->pids[i], &process) == 0)
-			continue;
-		rp_tool_error("record: there is no process %d", roots->pids[i]);
-		return -ESRCH;
-	}
-	return 0;
-}
-
 /* Without the right to record all processes, record those of this user. */
 static int open_perf(struct rp_recorder *recorder)
 {
@@ -149,10 +132,8 @@ static int open_perf(struct rp_recorder *recorder)
 	};
 	const struct rp_proc_roots *roots = &recorder->options.roots;
 	const char *call;
-	int ret = check_roots(roots);
+	int ret;
 
-	if (ret < 0)
-		return ret;
 	ret = roots->count ? open_chosen(recorder, &options, &call) :
 	      rp_perf_open(&options, &recorder->perf, &call);
 	if (ret == -EACCES || ret == -EPERM) {
@@ -163,7 +144,7 @@ static int open_perf(struct rp_recorder *recorder)
 		ret = open_chosen(recorder, &options, &call);
 	}
 	if (ret == -ESRCH && roots->count)
-		rp_tool_error("record: there is no process %d", roots->pids[0]);
+		rp_tool_error("record: there is no process %d", roots->processes[0].pid);
 	else if (ret < 0)
 		rp_tool_error("record: %s: %s", call, strerror(-ret));
 	else if (!options.without_kernel && rp_functions_kernel_error(recorder->functions) < 0)
@@ -292,7 +273,7 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 	uint32_t count;
 
 	if (recorder->is_machine_wide &&
-	    !rp_process_table_has(recorder->processes, record->process))
+	    !rp_process_table_has(recorder->processes, record->process, record->time_ns))
 		return 0;
 	place.thread = rp_process_table_thread(recorder->processes, record->process,
 					       record->thread);
@@ -315,10 +296,12 @@ static int take_record(void *user, const struct rp_perf_record *record)
 		return ret;
 	if (record->kind == RP_PERF_SAMPLE)
 		return take_sample(recorder, record);
-	/* The process does not descend from a chosen one. */
+	/* The process does not descend from a chosen one, whose id it may have. */
 	if (recorder->is_machine_wide && record->kind == RP_PERF_START &&
-	    !rp_process_table_has(recorder->processes, record->start.process))
+	    !rp_process_table_has(recorder->processes, record->start.process, record->time_ns)) {
+		rp_process_table_detach(recorder->processes, record->process, record->time_ns);
 		return 0;
+	}
 	if (record->kind == RP_PERF_NAME && record->name.is_exec)
 		ret = rp_recorder_leave_program(recorder, record->process);
 	if (ret < 0)
@@ -399,7 +382,8 @@ static int name_functions(struct rp_recorder *recorder, uint64_t limit_ns, bool 
 	if (!is_done)
 		return 0;
 	recorder->named_ns = rp_machine_time_ns();
-	rp_process_table_forget(recorder->processes, limit_ns > END_NS ? limit_ns - END_NS : 0);
+	rp_process_table_forget(recorder->processes, limit_ns > RP_PROCESS_END_NS ?
+				 limit_ns - RP_PROCESS_END_NS : 0);
 	/* The symbols of large files have left much free memory between what is in use. */
 	(void)malloc_trim(0);
 	return 0;

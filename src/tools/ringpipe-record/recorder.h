@@ -18,7 +18,7 @@ struct rp_recorder_options {
 	unsigned int groups;		/* more to record: enum rp_waits_group */
 	bool without_waits;
 	size_t buffer_bytes;		/* for all rings that the kernel fills */
-	struct rp_proc_roots roots;	/* its array must exist as long as the recorder */
+	struct rp_proc_roots roots;	/* their array must exist as long as the recorder */
 	struct rp_proc_filter filter;
 	struct rp_output *output;
 };

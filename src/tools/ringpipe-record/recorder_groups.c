@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tools/cli/tool.h"
+#include "tools/client/machine_time.h"
 
 #define WAITS_BYTES_MAX (256u << 20)
 
@@ -161,7 +162,8 @@ static bool wants(void *context, pid_t process)
 {
 	const struct rp_recorder *recorder = context;
 
-	if (recorder->is_chosen && !rp_process_table_has(recorder->processes, process))
+	if (recorder->is_chosen && !rp_process_table_has(recorder->processes, process,
+							   rp_machine_time_ns()))
 		return false;
 	return rp_proc_matches(process, &recorder->options.filter) != 0;
 }
