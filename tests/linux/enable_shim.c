@@ -3,9 +3,11 @@
  * Preloaded into ringpipe-record: before it enables the events of perf_events for the first time,
  * it creates the file `begin` in the folder ENABLE_SHIM, and waits until the test opens the FIFO
  * `end` there. It does the same in the folder OPEN_SHIM before it opens the first event of another
- * thread.
+ * thread. With REFUSE_SHIM, only the events of chosen threads can be opened, as where
+ * perf_event_paranoid is 1.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
@@ -43,6 +45,10 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		arguments[i] = va_arg(list, long);
 	va_end(list);
+	if (number == SYS_perf_event_open && (int)arguments[1] == -1 && getenv("REFUSE_SHIM")) {
+		errno = EACCES;
+		return -1;
+	}
 	if (number == SYS_perf_event_open && (int)arguments[1] > 0)
 		meet_once(getenv("OPEN_SHIM"), &has_waited);
 	return next(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],

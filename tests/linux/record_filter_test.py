@@ -16,6 +16,7 @@ from oracle import Bytes
 from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, RATE, SHOP, TOOL,
                          WITHOUT_LEAKS, Case, ask, drive, events_of, functions, in_one_of_three,
                          lacks_bpf, stacks_of)
+from record_refused_test import WITHOUT_BPF
 
 PROVIDERS = ",".join(drive.PROVIDERS)
 # Never pauses, and causes a page fault for each of its steps.
@@ -347,6 +348,22 @@ os.read(ends[0], 1)
         # The first thread of the chosen process only waits. The host uses a second of CPU time.
         own = [sample for sample in samples if sample["thread"] == process]
         self.assertLess(len(own), 0.3 * RATE)
+
+    @in_one_of_three
+    def test_a_user_who_may_not_record_all_has_the_system_calls_of_own_threads(self):
+        """Threads start all the time, so the recorder does not open the events of all of them."""
+        if subprocess.run([*WITHOUT_BPF, "true"], stderr=subprocess.DEVNULL,
+                          check=False).returncode:
+            self.skipTest("setpriv cannot drop CAP_BPF")
+        sleeps = "for _ in range(20): time.sleep(0.005)\nthread.join()"
+        _, process, _, _ = self.record_starting(
+            BURNS.replace("OTHERS", "True").replace("thread.join()", sleeps), WITHOUT_BPF,
+            options=["--kernel", "syscalls"], REFUSE_SHIM="1")
+        self.assertIn("system calls come from tracepoints", self.errors)
+        with open(self.trace, "rb") as file:
+            names = [event["fields"]["name"] for event in Reader(file.read()).events
+                     if event["name"] == "Syscall" and event["thread"] == process]
+        self.assertEqual(names.count("clock_nanosleep"), 20)
 
     def record_starting(self, program, prefix=(), after=lambda chosen: None, options=(),
                         **environment):

@@ -77,36 +77,54 @@ static const char *list_groups(unsigned int groups, const char *last, char *text
 	return text;
 }
 
-/* Open the tracepoints of the chosen threads, as the recorder opens their other events. */
+/* Open the tracepoints of these threads, or of all threads, in the place of those before. */
+static int open_points(struct rp_recorder *recorder, const struct rp_waits_options *options,
+		       const pid_t *threads, size_t count, unsigned int *ret_groups)
+{
+	struct rp_waits_options own = *options;
+
+	rp_points_destroy(recorder->tracepoints);
+	recorder->tracepoints = NULL;
+	own.threads = threads;
+	own.thread_count = count;
+	return rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints, ret_groups);
+}
+
+/* As open_points(), of the threads in the table. `ret_is_whole`: of all threads that now exist. */
+static int open_thread_points(struct rp_recorder *recorder, const struct rp_waits_options *options,
+			      bool *ret_is_whole, unsigned int *ret_groups)
+{
+	size_t count;
+	pid_t *threads = rp_process_table_threads(recorder->processes, &count);
+	int ret;
+
+	if (!threads)
+		return -ENOMEM;
+	ret = open_points(recorder, options, threads, count, ret_groups);
+	free(threads);
+	if (ret == 0)
+		ret = rp_process_table_scan(recorder->processes, &recorder->choice);
+	*ret_is_whole = rp_process_table_thread_count(recorder->processes) == count;
+	return ret;
+}
+
+/* Open the tracepoints of the chosen threads, as open_chosen() opens their other events. */
 static int start_points(struct rp_recorder *recorder, const struct rp_waits_options *options,
 			unsigned int *ret_groups)
 {
-	struct rp_waits_options own = *options;
 	const bool is_by_thread = recorder->is_chosen && !recorder->is_machine_wide;
-	int ret = 0;
+	bool is_whole;
+	int ret;
 
-	for (int i = 0; ret == 0 && is_by_thread && i < RP_RECORDER_OPENINGS_MAX; i++) {
-		pid_t *threads = rp_process_table_threads(recorder->processes, &own.thread_count);
-
-		if (!threads)
-			return -ENOMEM;
-		rp_points_destroy(recorder->tracepoints);
-		recorder->tracepoints = NULL;
-		own.threads = threads;
-		ret = rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints,
-				      ret_groups);
-		free(threads);
-		if (ret == 0)
-			ret = rp_process_table_scan(recorder->processes, &recorder->choice);
-		if (rp_process_table_thread_count(recorder->processes) == own.thread_count)
+	for (int i = 0; is_by_thread && i < RP_RECORDER_OPENINGS_MAX; i++) {
+		ret = open_thread_points(recorder, options, &is_whole, ret_groups);
+		if (ret < 0 || is_whole)
 			return ret;
 	}
-	if (ret < 0)
+	ret = open_points(recorder, options, NULL, 0, ret_groups);
+	if (!is_by_thread || (ret != -EACCES && ret != -EPERM))
 		return ret;
-	rp_points_destroy(recorder->tracepoints);
-	recorder->tracepoints = NULL;
-	own.threads = NULL;
-	return rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints, ret_groups);
+	return open_thread_points(recorder, options, &is_whole, ret_groups);
 }
 
 /* Record by tracepoints what they have, and report which groups are missing. 0; -ENOMEM. */
