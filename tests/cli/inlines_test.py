@@ -141,6 +141,16 @@ class Inlines(ToolTest):
         self.check(self.names("--inlines", "--symbols", self.path("symbols")), every,
                    map(label, chains(PROGRAM, every)))
 
+    def test_a_debug_link_leads_to_the_dwarf(self):
+        every, _ = self.instructions()
+        os.makedirs(self.path("symbols/.debug"))
+        target, debug = self.path("symbols/program"), self.path("symbols/.debug/other.debug")
+        subprocess.run(["objcopy", "--only-keep-debug", PROGRAM, debug], check=True)
+        subprocess.run(["objcopy", "--strip-debug", f"--add-gnu-debuglink={debug}", PROGRAM,
+                        target], check=True)
+        self.trace([[address] for address in every], path=target)
+        self.check(self.names("--inlines"), every, map(label, chains(PROGRAM, every)))
+
     def test_a_program_without_dwarf_keeps_the_names_of_its_functions(self):
         every, _ = self.instructions()
         os.makedirs(self.path("symbols"))

@@ -18,7 +18,14 @@ import zipfile
 
 import record_case
 from record_case import (BRIEF_HOST, HOST, PATIENCE, TOOL, WITHOUT_LEAKS, Case, drive, events_of,
-                         functions)
+                         functions, stacks_of)
+
+HOT_HOST = os.environ["HOT_HOST"]
+
+
+def build_id_of(path):
+    return subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout.partition("Build ID: ")[2].split()[0]
 
 
 class Archives(Case):
@@ -129,8 +136,7 @@ class Archives(Case):
             def log_message(self, *_):
                 pass
 
-        build_id = subprocess.run(["readelf", "-n", HOST], stdout=subprocess.PIPE, text=True,
-                                  check=True).stdout.partition("Build ID: ")[2].split()[0]
+        build_id = build_id_of(HOST)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
@@ -212,6 +218,44 @@ class Archives(Case):
         self.assertIn(f"No space left on device; the trace is in {self.trace}", done.stderr)
         self.assertTrue(os.path.exists("/dev/full"))
         self.assertGreater(events_of(self.trace)[1]["events"], 0)
+
+
+class Inlines(Case):
+    """main() of this host contains run(), which calls the functions that use the processor."""
+    FRAME = "run (inlined by main)"
+
+    def frames(self, debug, link=(), **environment):
+        """Record a host whose DWARF is in another file. Return the functions in its stacks."""
+        path = os.path.join(os.path.dirname(self.trace), "stripped")
+        os.makedirs(os.path.dirname(debug), exist_ok=True)
+        subprocess.run(["objcopy", "--only-keep-debug", HOT_HOST, debug], check=True)
+        subprocess.run(["objcopy", "--strip-debug", *link, HOT_HOST, path], check=True)
+        with drive.running([path], stdout=subprocess.DEVNULL) as host:
+            done = self.record("--providers", "none", "--profile", "cpu", "--inlines", "-d", "1",
+                               "-p", str(host.pid), env={**os.environ, **environment})
+        self.assertNotIn("no names", done.stderr)
+        return {name for sample in stacks_of(self.trace)[0] for name in functions(sample)}
+
+    def test_a_debug_link_leads_to_the_inlined_functions(self):
+        debug = os.path.join(os.path.dirname(self.trace), ".debug", "other.debug")
+        self.assertIn(self.FRAME, self.frames(debug, [f"--add-gnu-debuglink={debug}"],
+                                              DEBUGINFOD_URLS=""))
+
+    def test_servers_have_the_inlined_functions(self):
+        folder = os.path.join(os.path.dirname(self.trace), "server")
+        debug = os.path.join(folder, "buildid", build_id_of(HOT_HOST), "debuginfo")
+        found = self.frames(debug, DEBUGINFOD_URLS=f"file://{folder}",
+                            DEBUGINFOD_CACHE_PATH=os.path.join(folder, "cache"))
+        if not os.path.exists(os.path.join(folder, "cache")):
+            self.skipTest("libdebuginfod is not installed")
+        self.assertIn(self.FRAME, found)
+
+    def test_a_trace_in_no_file_is_refused(self):
+        done = subprocess.run([TOOL, "record", "--inlines", "-o", "-", "-d", "1"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              timeout=PATIENCE)
+        self.assertIn("--inlines needs the trace in a file", done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
 
 
 class GeneratedCode(Case):

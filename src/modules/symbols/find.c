@@ -74,7 +74,7 @@ static bool has_checksum(const struct rp_symbols_query *query,
  * directory.
  */
 static int open_by_link(const struct rp_symbols_query *query, const struct rp_object_file *object,
-			struct rp_object_file *ret_object)
+			struct rp_object_file *ret_object, char path[PATH_MAX])
 {
 	const char *const places[][2] = {
 		{ "", "" }, { "", "/.debug" }, { query->debug_directory, "" },
@@ -82,14 +82,13 @@ static int open_by_link(const struct rp_symbols_query *query, const struct rp_ob
 	GElf_Word sum;
 	const char *link = dwelf_elf_gnu_debuglink(object->elf, &sum);
 	const char *slash = query->named ? strrchr(query->named, '/') : NULL;
-	char path[PATH_MAX];
 
 	if (!link || !slash || strchr(link, '/'))
 		return -ENOENT;
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		if ((size_t)snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i][0],
+		if ((size_t)snprintf(path, PATH_MAX, "%s%.*s%s/%s", places[i][0],
 				     (int)(slash - query->named), query->named, places[i][1],
-				     link) >= sizeof(path) ||
+				     link) >= PATH_MAX ||
 		    open_same(query, path, ret_object) != 0)
 			continue;
 		if (query->build_id_bytes || has_checksum(query, ret_object, sum))
@@ -102,9 +101,10 @@ static int open_by_link(const struct rp_symbols_query *query, const struct rp_ob
 static void ask_debug_file(struct rp_lookup *lookup, const struct rp_object_file *object)
 {
 	struct rp_object_file debug;
+	char path[PATH_MAX];
 
 	if (open_by_build_id(lookup->query, &debug) != 0 &&
-	    open_by_link(lookup->query, object, &debug) != 0)
+	    open_by_link(lookup->query, object, &debug, path) != 0)
 		return;
 	rp_lookup_table(lookup, &debug, SHT_SYMTAB);
 	rp_object_close(&debug);
@@ -135,6 +135,23 @@ static int open_any(const struct rp_symbols_query *query, struct rp_object_file 
 	/* The object's file is gone, but its debug file may still exist. */
 	if (ret != 0 && open_by_build_id(query, ret_object) == 0)
 		ret = 0;
+	return ret;
+}
+
+int rp_symbols_find_linked(const struct rp_symbols_query *query, char ret_path[PATH_MAX])
+{
+	struct rp_object_file object, debug;
+	char path[PATH_MAX];
+	int ret = open_any(query, &object);
+
+	if (ret != 0)
+		return ret;
+	ret = open_by_link(query, &object, &debug, path);
+	if (ret == 0) {
+		memcpy(ret_path, path, sizeof(path));
+		rp_object_close(&debug);
+	}
+	rp_object_close(&object);
 	return ret;
 }
 

@@ -444,7 +444,7 @@ static int run_recorder(struct run *run)
 		print_result(run, stderr);
 	rp_scheduling_reset();
 	if (ret == 0 && run->output.regular)
-		rp_server_names_add(run->output.path, run->signal_fd);
+		rp_server_names_add(run->output.path, run->options->inlines, run->signal_fd);
 	if (ret == 0 && run->log) {
 		print_result(run, run->log);
 		ret = write_archive(run);
@@ -514,6 +514,10 @@ static int run_options(const struct rp_tool_options *options)
 
 	if ((options->given & RP_OPTION_BINARIES) && !options->archive) {
 		rp_tool_error("record: --binaries requires --archive");
+		return RP_EXIT_USAGE;
+	}
+	if (options->inlines && options->output && strcmp(options->output, "-") == 0) {
+		rp_tool_error("record: --inlines needs the trace in a file, which -o - is not");
 		return RP_EXIT_USAGE;
 	}
 	if (options->until && rp_expression_take("record: --until", options->until, &run.until))

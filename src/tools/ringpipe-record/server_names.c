@@ -47,23 +47,26 @@ static int wait_for(pid_t child, int signal_fd)
 	return status;
 }
 
-void rp_server_names_add(const char *path, int signal_fd)
+void rp_server_names_add(const char *path, bool has_inlines, int signal_fd)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	char real[PATH_MAX], named[PATH_MAX + 32];
 	const char *const arguments[] = {
-		PROGRAM, "--quiet", "--force", "-o", named, real, NULL,
+		PROGRAM, "--quiet", "--force", "-o", named, real,
+		has_inlines ? "--inlines" : NULL, NULL,
 	};
+	const bool asks = urls && *urls;
 	struct program_start with = { .arguments = (char *const *)arguments };
 	int ret, status;
 
-	if (!urls || !*urls || !realpath(path, real))
+	if ((!asks && !has_inlines) || !realpath(path, real))
 		return;
 	if ((size_t)snprintf(named, sizeof(named), "%s.named-%d", real,
 			     (int)getpid()) >= sizeof(named))
 		return;
-	rp_tool_error("record: asks the servers in DEBUGINFOD_URLS for names of functions; Ctrl-C "
-		      "ends this, and the trace is complete without them");
+	rp_tool_error("record: %s for names of functions; Ctrl-C ends this, and the trace is "
+		      "complete without them", asks ? "asks the servers in DEBUGINFOD_URLS" :
+		      "reads the DWARF of the files");
 	ret = rp_own_program_try(PROGRAM, start, &with);
 	if (ret < 0) {
 		rp_tool_error("record: cannot run %s: %s", PROGRAM, strerror(-ret));
@@ -71,7 +74,8 @@ void rp_server_names_add(const char *path, int signal_fd)
 	}
 	status = wait_for(with.child, signal_fd);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != RP_EXIT_OK || rename(named, real) < 0) {
-		rp_tool_error("record: the trace has no names from servers");
+		rp_tool_error("record: the trace has no names from %s", asks ? "servers" :
+			      "DWARF");
 		unlink(named);
 	}
 }

@@ -89,8 +89,9 @@ static bool is_over(void *data)
 
 /* Open the DWARF of a file or of its debug file, unless that of another place is open. */
 static void find_inlines(struct rp_file_names *names, const struct rp_code_file *file,
-			 const char *path, const char *debug_directory)
+			 const struct rp_symbols_query *query)
 {
+	const char *path = query->path_count ? query->paths[0] : NULL;
 	char id[2 * RP_BUILD_ID_MAX + 1] = "", debug[PATH_MAX];
 
 	if (!names->all->has_inlines || names->inlines || file->build_id_bytes < 2)
@@ -100,8 +101,11 @@ static void find_inlines(struct rp_file_names *names, const struct rp_code_file 
 		return;
 	for (uint32_t i = 0; i < file->build_id_bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", file->build_id[i]);
-	if ((size_t)snprintf(debug, sizeof(debug), "%s/.build-id/%.2s/%s.debug", debug_directory,
-			     id, id + 2) < sizeof(debug))
+	if ((size_t)snprintf(debug, sizeof(debug), "%s/.build-id/%.2s/%s.debug",
+			     query->debug_directory, id, id + 2) < sizeof(debug) &&
+	    rp_inlines_open(debug, file->build_id, file->build_id_bytes, &names->inlines) == 0)
+		return;
+	if (path && rp_symbols_find_linked(query, debug) == 0)
 		(void)rp_inlines_open(debug, file->build_id, file->build_id_bytes,
 				      &names->inlines);
 }
@@ -135,7 +139,7 @@ static int query(struct rp_file_names *names, const struct rp_code_file *file, c
 	names->is_found |= ret == 0;
 	free(left);
 	if (ret != -ENOMEM)
-		find_inlines(names, file, path, debug_directory);
+		find_inlines(names, file, &query);
 	return ret == -ENOMEM || names->has_failed ? -ENOMEM : 0;
 }
 
