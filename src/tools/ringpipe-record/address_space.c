@@ -36,6 +36,25 @@ static void remove_at(struct rp_address_space *space, size_t at, size_t count)
 	space->count -= count;
 }
 
+/*
+ * Forget mappings that no stack has used, but keep the first of those of one file that follow each
+ * other, because most programs map the code of a file once.
+ */
+static void forget_unused(struct rp_address_space *space)
+{
+	const struct rp_image *last = NULL;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < space->count; i++) {
+		const struct rp_mapped mapped = space->mapped[i];
+
+		if (mapped.id || (mapped.image && mapped.image != last))
+			space->mapped[kept++] = mapped;
+		last = mapped.image;
+	}
+	space->count = kept;
+}
+
 /* Makes room for `mapped` by shortening, splitting and removing what overlaps it. */
 static int cut_overlap(struct rp_address_space *space, const struct rp_mapped *mapped)
 {
@@ -81,6 +100,12 @@ int rp_address_space_add(struct rp_address_space *space, const struct rp_mapped 
 	    space->mapped[at].end == mapped->end && space->mapped[at].image == mapped->image &&
 	    space->mapped[at].file_offset == mapped->file_offset)
 		return 0;
+	if (space->count >= RP_ADDRESS_SPACE_MAX) {
+		forget_unused(space);
+		/* The next call would forget few again. */
+		if (space->count > RP_ADDRESS_SPACE_MAX / 2)
+			space->count = 0;
+	}
 	ret = cut_overlap(space, mapped);
 	return ret ? ret : insert(space, first_above(space, mapped->start), mapped);
 }
@@ -94,18 +119,27 @@ struct rp_mapped *rp_address_space_find(const struct rp_address_space *space, ui
 
 int rp_address_space_copy(struct rp_address_space *space, const struct rp_address_space *from)
 {
-	struct rp_mapped *copy = NULL;
+	struct rp_address_space copy = { .count = from->count, .capacity = from->count };
+	struct rp_mapped *shrunk;
 
 	if (from->count) {
-		copy = malloc(from->count * sizeof(*copy));
-		if (!copy)
+		copy.mapped = malloc(from->count * sizeof(*copy.mapped));
+		if (!copy.mapped)
 			return -ENOMEM;
-		memcpy(copy, from->mapped, from->count * sizeof(*copy));
+		memcpy(copy.mapped, from->mapped, from->count * sizeof(*copy.mapped));
 	}
-	for (size_t i = 0; i < from->count; i++)
-		copy[i].id = 0;
+	if (copy.count > RP_ADDRESS_SPACE_COPY_MAX)
+		forget_unused(&copy);
+	shrunk = copy.count && copy.count < copy.capacity ?
+		 realloc(copy.mapped, copy.count * sizeof(*shrunk)) : NULL;
+	if (shrunk) {
+		copy.mapped = shrunk;
+		copy.capacity = copy.count;
+	}
+	for (size_t i = 0; i < copy.count; i++)
+		copy.mapped[i].id = 0;
 	rp_address_space_fini(space);
-	*space = (struct rp_address_space){ copy, from->count, from->count };
+	*space = copy;
 	return 0;
 }
 
