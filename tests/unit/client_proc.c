@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,23 +20,34 @@
 
 #define PAGE 4096ul
 
-/* Start a process that does nothing after the function. It ends if the function fails. */
+/* In the new process, which ends with its parent. */
+static __attribute__((noinline, noreturn)) void run(bool (*prepare)(void), int ready_fd)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (prepare && !prepare())
+		_exit(1);
+	(void)!write(ready_fd, "r", 1);
+	for (;;)
+		pause();
+}
+
+/*
+ * Start a process that does nothing after the function. It ends if the function fails. Its stack
+ * continues below the array, so no page of it has texts that the kernel put above the stack.
+ */
 static pid_t start(bool (*prepare)(void))
 {
+	char apart[4 * PAGE];
 	int ready[2];
 	char word;
 	pid_t child;
 
+	__asm__ volatile("" : : "r"(apart) : "memory");
 	cr_assert(pipe2(ready, O_CLOEXEC) == 0);
 	child = fork();
 	cr_assert(child >= 0);
-	if (child == 0) {
-		if (prepare && !prepare())
-			_exit(1);
-		(void)!write(ready[1], "r", 1);
-		for (;;)
-			pause();
-	}
+	if (child == 0)
+		run(prepare, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &word, 1) != 1) {
 		waitpid(child, NULL, 0);
