@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tools read about other processes from /proc. */
+/* The tools read about other processes in /proc. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -53,7 +53,7 @@ Test(record_address_space, a_million_mappings_leave_the_memory_bounded, .timeout
 		cr_assert_leq(space.count, RP_ADDRESS_SPACE_MAX);
 	}
 	cr_expect_leq(space.capacity, 2 * RP_ADDRESS_SPACE_MAX);
-	/* What stacks have used, the library as it was loaded, and the newest. */
+	/* The mappings that stacks have used, the library as it was loaded, and the newest one. */
 	expect(&space, 0);
 	expect(&space, 2);
 	expect(&space, 4 + 2 * 500);

@@ -244,9 +244,9 @@ static void reject(struct rp_recorder *recorder, const struct rp_wait_record *re
 }
 
 /*
- * Whether the record can be of a chosen process. Another process may have got the id of one that
- * ended. Then it started after that one was found, which `life` shows unless it depends on the
- * owner, too.
+ * Whether the record can be of a chosen process. Another process may have the id of a process that
+ * has ended. It then started after that process was found, which `life` shows unless it depends on
+ * the owner, too.
  */
 static bool is_of_chosen(const struct rp_recorder *recorder, const struct rp_wait_record *record)
 {
