@@ -121,8 +121,9 @@ class TopMachine(MachineTest):
             self.wait_until(lambda host=host: not self.is_traced(host))
 
     def test_csv_has_no_column_for_the_process_and_is_refused(self):
-        err = self.run_tool("top", "--format", "csv", status=2)[1]
+        out, err = self.run_tool("top", "--format", "csv", status=2)
         self.assertIn("CSV has no column for the process", err)
+        self.assertFalse(out)
 
 
 def main():

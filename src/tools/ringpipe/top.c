@@ -509,11 +509,6 @@ static int show_machine(struct top *top)
 {
 	int status;
 
-	if (top->options->format == RP_FORMAT_CSV) {
-		rp_tool_error("top: CSV has no column for the process; choose one by -p or -n, or "
-			      "use --format json");
-		return RP_EXIT_USAGE;
-	}
 	top->output = mmap(NULL, sizeof(*top->output), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (top->output == MAP_FAILED) {
@@ -584,8 +579,14 @@ static int run(struct top *top)
 int rp_command_top(const struct rp_tool_options *options)
 {
 	struct top top = { .options = options, .lock = PTHREAD_MUTEX_INITIALIZER };
-	int status = init_providers(&top);
+	int status;
 
+	if (options->format == RP_FORMAT_CSV && !options->pid && !options->name) {
+		rp_tool_error("top: CSV has no column for the process; choose one by -p or -n, or "
+			      "use --format json");
+		return RP_EXIT_USAGE;
+	}
+	status = init_providers(&top);
 	if (status == RP_EXIT_OK) {
 		signal(SIGPIPE, SIG_IGN);
 		status = run(&top);
