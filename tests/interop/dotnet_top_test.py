@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe top` on a .NET process: it shows the meters that the program counts with."""
+"""`ringpipe top` on a .NET process: it shows the meters that the program counts with, and the names
+of its methods."""
 import itertools
 import json
 import os
@@ -18,8 +19,8 @@ WANTED = {("level", ""): -4, ("tenth", ""): 0.2, ("parts", "part=one"): 1,
 
 
 class DotnetTop(unittest.TestCase):
-    def setUp(self):
-        self.host = subprocess.Popen([*clients.counters_command(), "publish"], text=True,
+    def start(self, mode):
+        self.host = subprocess.Popen([*clients.counters_command(), mode], text=True,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.addCleanup(self.end)
         self.pid = int(self.host.stdout.readline())
@@ -28,25 +29,37 @@ class DotnetTop(unittest.TestCase):
         self.host.kill()
         self.host.communicate()
 
-    def test_meters_of_the_program_and_of_the_runtime_are_counters(self):
+    def show_until(self, is_last):
+        """Run the command until it has shown a block that is the last one."""
         with subprocess.Popen([RINGPIPE, "top", "-q", "-p", str(self.pid), "--refresh", "1s",
                                "--format", "json"], stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE) as top:
             self.addCleanup(top.kill)
-            self.host.stdin.write("\n")
-            self.host.stdin.flush()
-            found, spans = {}, []
-            for line in itertools.islice(top.stdout, BLOCKS_MAX):
-                block = json.loads(line)
-                found = {(row["provider"], row["counter"], row["tags"]): row["value"]
-                         for row in block["counters"]}
-                spans += block["spans"]
-                if all(("Twin-Meter", *key) in found for key in WANTED) and \
-                        found["Twin-Meter", "level", ""] == WANTED["level", ""]:
-                    break
+            blocks = map(json.loads, itertools.islice(top.stdout, BLOCKS_MAX))
+            self.assertTrue(any(map(is_last, blocks)))
             top.terminate()
             top.communicate(timeout=PATIENCE_S)
             self.assertEqual(top.returncode, 0)
+
+    def test_generated_code_has_the_names_of_its_methods(self):
+        self.start("collect")
+        self.show_until(lambda block: any(row["function"] == "Garbage.Run()" and not row["file"]
+                                          for row in block["functions"]))
+
+    def test_meters_of_the_program_and_of_the_runtime_are_counters(self):
+        found, spans = {}, []
+
+        def take(block):
+            found.update({(row["provider"], row["counter"], row["tags"]): row["value"]
+                          for row in block["counters"]})
+            spans.extend(block["spans"])
+            return all(("Twin-Meter", *key) in found for key in WANTED) and \
+                found["Twin-Meter", "level", ""] == WANTED["level", ""]
+
+        self.start("publish")
+        self.host.stdin.write("\n")
+        self.host.stdin.flush()
+        self.show_until(take)
         for key, value in WANTED.items():
             self.assertEqual(found["Twin-Meter", *key], value)
         self.assertIn("System.Runtime", {provider for provider, _, _ in found})

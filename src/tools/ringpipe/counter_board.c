@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <math.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "tools/ringpipe/counter_board.h"
 
 static int compare_rows(const void *a, const void *b)
@@ -277,4 +279,34 @@ void rp_counter_board_walk(struct rp_counter_board *board,
 	pthread_mutex_lock(&board->lock);
 	twalk_r(board->rows, visit_row, &walk);
 	pthread_mutex_unlock(&board->lock);
+}
+
+struct row_copies {
+	struct rp_counter_row *rows;
+	size_t count, capacity;
+	bool failed;
+};
+
+static void copy_row(const struct rp_counter_row *row, void *data)
+{
+	struct row_copies *copies = data;
+	struct rp_counter_row *grown = rp_array_reserve(copies->rows, copies->count,
+							&copies->capacity, 1, sizeof(*grown));
+
+	copies->failed |= !grown;
+	if (!grown)
+		return;
+	copies->rows = grown;
+	grown[copies->count++] = *row;
+}
+
+int rp_counter_board_copy(struct rp_counter_board *board, struct rp_counter_row **ret_rows,
+			  size_t *ret_count)
+{
+	struct row_copies copies = { 0 };
+
+	rp_counter_board_walk(board, copy_row, &copies);
+	*ret_rows = copies.rows;
+	*ret_count = copies.count;
+	return copies.failed ? -ENOMEM : 0;
 }

@@ -72,4 +72,12 @@ void rp_counter_board_announce(struct rp_counter_board *board, enum rp_counter_w
 void rp_counter_board_walk(struct rp_counter_board *board,
 			   void (*visit)(const struct rp_counter_row *row, void *data), void *data);
 
+/*
+ * Copy the rows that are shown, in the order of the board. The texts belong to the board.
+ * @ret_rows: for free(), whatever the result
+ * Return: 0; -ENOMEM.
+ */
+int rp_counter_board_copy(struct rp_counter_board *board, struct rp_counter_row **ret_rows,
+			  size_t *ret_count);
+
 #endif

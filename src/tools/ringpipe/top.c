@@ -20,13 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "nettrace/reader_parts.h"
 #include "tools/cli/signals.h"
 #include "tools/client/providers.h"
 #include "tools/client/recording.h"
 #include "tools/ringpipe/counter_request.h"
 #include "tools/ringpipe/machine_sessions.h"
+#include "tools/ringpipe/top_methods.h"
 #include "tools/trace/input.h"
 
 #define SAMPLER "Microsoft-DotNETCore-SampleProfiler"
@@ -54,6 +54,7 @@ struct top {
 
 	struct rp_top_board board;
 	struct rp_top_names *names;
+	struct rp_top_methods *methods;	/* NULL: the target is not a .NET runtime */
 	struct rp_top_cost cost;
 	struct rp_reader *reader;	/* of the reader thread */
 	int pipe_fd;
@@ -120,8 +121,10 @@ static int read_events(struct top *top)
 	int ret;
 
 	while ((ret = rp_reader_next(top->reader, &event)) == 1) {
-		ret = rp_top_board_take(&top->board, &event);
-		if (ret)
+		ret = rp_top_methods_take(top->methods, &event);
+		if (ret == 0)
+			ret = rp_top_board_take(&top->board, &event);
+		if (ret < 0)
 			break;
 	}
 	if (rp_reader_get_stats(top->reader, &stats) == 0)
@@ -164,37 +167,17 @@ static int64_t now_utc_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-struct counter_list {
-	struct rp_counter_row *rows;
-	size_t count, capacity;
-	bool failed;
-};
-
-static void copy_counter(const struct rp_counter_row *row, void *data)
-{
-	struct counter_list *list = data;
-	struct rp_counter_row *grown = rp_array_reserve(list->rows, list->count, &list->capacity, 1,
-							sizeof(*grown));
-
-	list->failed |= !grown;
-	if (!grown)
-		return;
-	list->rows = grown;
-	grown[list->count++] = *row;
-}
-
 /* Complete the view of an interval of `interval_s` seconds. Return: 0; -ENOMEM. */
 static int make_view(struct top *top, double interval_s, struct rp_top_view *view)
 {
-	struct counter_list counters = { 0 };
 	int ret = rp_top_board_cut(&top->board, &view->cut);
 
 	if (ret == 0)
 		ret = rp_top_names_group(top->names, view->cut.addresses, view->cut.address_count,
 					 &view->functions, &view->function_count);
-	rp_counter_board_walk(&top->board.counters, copy_counter, &counters);
-	view->counters = counters.rows;
-	view->counter_count = counters.count;
+	if (ret == 0)
+		ret = rp_counter_board_copy(&top->board.counters, &view->counters,
+					    &view->counter_count);
 	rp_top_cost_read(&top->cost, interval_s);
 	view->target = top->target;
 	view->interval_s = interval_s;
@@ -202,7 +185,7 @@ static int make_view(struct top *top, double interval_s, struct rp_top_view *vie
 	view->process_percent = top->cost.process_percent;
 	view->command_percent = top->cost.command_percent;
 	rp_top_view_sort(view);
-	return ret ? ret : counters.failed ? -ENOMEM : 0;
+	return ret;
 }
 
 static size_t row_limit(const struct top *top)
@@ -438,7 +421,7 @@ static int make_providers(struct top *top)
 	    parse_providers(top, top->is_dotnet ? DOTNET_PROVIDERS : DEFAULT_PROVIDERS))
 		return RP_EXIT_FAILURE;
 	free(top->providers);
-	top->providers = calloc(top->parsed_count + 2, sizeof(*top->providers));
+	top->providers = calloc(top->parsed_count + 3, sizeof(*top->providers));
 	if (!top->providers) {
 		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;
@@ -452,9 +435,11 @@ static int make_providers(struct top *top)
 	added.name = RP_COUNTER_METRICS_PROVIDER;
 	added.keywords = RP_COUNTER_METRICS_KEYWORDS;
 	added.filter_data = top->metrics;
-	if (top->is_dotnet)
-		top->providers[top->parsed_count + 1] = added;
-	top->provider_count = top->parsed_count + 1 + top->is_dotnet;
+	top->provider_count = top->parsed_count + 1;
+	if (top->is_dotnet) {
+		top->providers[top->provider_count++] = added;
+		top->providers[top->provider_count++] = rp_top_methods_provider();
+	}
 	return RP_EXIT_OK;
 }
 
@@ -477,11 +462,16 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 	ret = rp_top_board_init(&top->board, (double)top->options->refresh_ms / 1000,
 				top->is_dotnet);
 	if (ret == 0) {
-		ret = rp_top_names_create(target->pid, &top->names);
+		if (top->is_dotnet)
+			ret = rp_top_methods_create(target, &top->methods);
+		if (ret == 0)
+			ret = rp_top_names_create(target->pid, top->methods, &top->names);
 		if (ret == 0)
 			ret = run_session(top);
 		rp_top_names_destroy(top->names);
+		rp_top_methods_destroy(top->methods);
 		top->names = NULL;
+		top->methods = NULL;
 		rp_top_board_fini(&top->board);
 	}
 	*ret_wish = top->wish;

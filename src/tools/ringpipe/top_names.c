@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "host/symbols.h"
 #include "tools/cli/signals.h"
+#include "tools/ringpipe/top_methods.h"
 #include "tools/ringpipe/top_module.h"
 
 #define MAPPINGS_MAX 65536u
@@ -38,6 +39,7 @@ struct top_code {
 
 struct rp_top_names {
 	pid_t pid;
+	struct rp_top_methods *methods;	/* or NULL */
 	rp_symbols_find_callback find;	/* NULL: there is no module */
 	struct top_mapping *mappings;	/* in the order of their addresses */
 	size_t mapping_count, mapping_capacity;
@@ -45,13 +47,14 @@ struct rp_top_names {
 	size_t code_count, code_capacity;
 };
 
-int rp_top_names_create(pid_t pid, struct rp_top_names **ret_names)
+int rp_top_names_create(pid_t pid, struct rp_top_methods *methods, struct rp_top_names **ret_names)
 {
 	struct rp_top_names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return -ENOMEM;
 	names->pid = pid;
+	names->methods = methods;
 	names->find = rp_top_module_load();
 	*ret_names = names;
 	return 0;
@@ -316,6 +319,28 @@ static int name_new(struct rp_top_names *names, size_t first)
 	return ret;
 }
 
+/*
+ * Give generated code the names of its methods. The runtime reports them late, so this also names
+ * addresses that were seen before.
+ */
+static void name_methods(struct rp_top_names *names, bool has_new)
+{
+	if (!names->methods || (!rp_top_methods_update(names->methods) && !has_new))
+		return;
+	for (size_t i = 0; i < names->code_count; i++) {
+		struct top_code *code = &names->codes[i];
+
+		if (code->name)
+			continue;
+		code->name = rp_top_methods_find(names->methods, code->address);
+		/* The runtime maps the code that it generates from a file in memory. */
+		if (code->name && code->file && !strncmp(code->file, "memfd:", 6)) {
+			free(code->file);
+			code->file = NULL;
+		}
+	}
+}
+
 static int compare_texts(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
@@ -367,10 +392,12 @@ int rp_top_names_group(struct rp_top_names *names, const struct rp_top_address *
 {
 	const ssize_t first = add_codes(names, addresses, count);
 	struct rp_top_function *rows;
+	const bool has_new = first >= 0 && (size_t)first < names->code_count;
 	int ret = first < 0 ? (int)first : name_new(names, (size_t)first);
 
 	if (ret)
 		return ret;
+	name_methods(names, has_new);
 	rows = calloc(count + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;

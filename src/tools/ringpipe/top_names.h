@@ -2,7 +2,8 @@
 /*
  * The names of functions in a running process, from its mappings and the symbol tables of their
  * files. The process does nothing for it. The module of the library reads the tables; without it,
- * functions have the name of their file only.
+ * functions have the name of their file only. The methods of a .NET process have names of their
+ * own; see top_methods.h.
  */
 #ifndef RP_TOOL_TOP_NAMES_H
 #define RP_TOOL_TOP_NAMES_H
@@ -13,6 +14,7 @@
 
 #include "tools/ringpipe/top_board.h"
 
+struct rp_top_methods;
 struct rp_top_names;
 
 /* Samples whose innermost function is the same. Texts are valid until rp_top_names_destroy(). */
@@ -23,8 +25,12 @@ struct rp_top_function {
 	uint64_t now, all;		/* samples of the interval, and since the start */
 };
 
-/* Return: 0; -ENOMEM. */
-int rp_top_names_create(pid_t pid, struct rp_top_names **ret_names);
+/*
+ * Prepare for the names of a process.
+ * @methods: used until rp_top_names_destroy(); NULL: the process is not a .NET runtime
+ * Return: 0; -ENOMEM.
+ */
+int rp_top_names_create(pid_t pid, struct rp_top_methods *methods, struct rp_top_names **ret_names);
 void rp_top_names_destroy(struct rp_top_names *names);
 
 /*

@@ -292,9 +292,11 @@ static void add_functions(struct rp_top_lines *lines, const struct rp_top_view *
 
 		if (!function->name && !function->file)
 			set_name(&row, "0x%llx", (unsigned long long)function->address);
-		else
+		else if (function->file)
 			set_name(&row, "%s (%s)", function->name ? function->name : "?",
-				 function->file ? function->file : "?");
+				 function->file);
+		else
+			set_name(&row, "%s", function->name);
 		put_share(&row, function->now, view->cut.now.samples);
 		put_share(&row, function->all, view->cut.all.samples);
 		put_count(&row, function->all);
