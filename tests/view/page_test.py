@@ -59,6 +59,7 @@ class PageTest(ToolTest):
         self.assertLess(high - low, 9_200_000)
         self.assertIsNone(whole["view"])
         self.assertIn("Keys and gestures", seen["results"][9])
+        self.assertIn("the thread was on a processor", seen["results"][9])
         seen = self.browse(url, "hash=tab=latency&range=1000000-2000000", "state", "rows=Spans")
         self.assertEqual(seen["results"][1]["range"], [1_000_000, 2_000_000])
         self.assertEqual(seen["results"][2][0][2], "10")

@@ -54,14 +54,15 @@ export class ExplainPane extends Pane {
           style: { width: `${(part.ns / whole) * 100}%`, background: colour(part.index) } }))),
         table('Parts of the time', [
           { title: 'Part', cell: (row) => [h('i', { class: 'swatch',
-            style: { background: colour(row.index) } }), row.part] },
+            style: { background: colour(row.index) } }), row.part.replaceAll('_', ' ')] },
           { title: 'Time', number: true, cell: (row) => format.duration(row.ns) },
           { title: '%', number: true, cell: (row) => format.percent(row.ns / whole) },
           { title: 'What', wide: true, cell: (row) => row.detail ?? '' },
         ], shares)),
       h('div', null,
         h('h2', null, 'In words'),
-        h('ul', { class: 'words' }, words.map((line) => h('li', null, line === '' ? ' ' : line))),
+        h('ul', { class: 'words' }, words.map((line) =>
+          h('li', { class: line.startsWith(' ') ? 'row' : null }, line === '' ? ' ' : line))),
         missing.length > 0 && h('ul', { class: 'missing' }, missing.map((sentence) =>
           h('li', null, sentence))))));
   }
