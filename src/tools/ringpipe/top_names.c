@@ -35,6 +35,7 @@ struct top_code {
 	uint64_t address;
 	char *name;			/* or NULL */
 	char *file;			/* without folders; or NULL */
+	bool is_method;			/* as in struct rp_top_function */
 };
 
 struct rp_top_names {
@@ -333,6 +334,7 @@ static void name_methods(struct rp_top_names *names, bool has_new)
 		if (code->name)
 			continue;
 		code->name = rp_top_methods_find(names->methods, code->address);
+		code->is_method = code->name;
 		/* The runtime maps the code that it generates from a file in memory. */
 		if (code->name && code->file && !strncmp(code->file, "memfd:", 6)) {
 			free(code->file);
@@ -407,7 +409,7 @@ int rp_top_names_group(struct rp_top_names *names, const struct rp_top_address *
 
 		rows[i] = (struct rp_top_function){
 			code->name, code->file, code->address, addresses[i].now,
-			addresses[i].all,
+			addresses[i].all, code->is_method,
 		};
 	}
 	*ret_count = merge_rows(rows, count);

@@ -8,6 +8,7 @@
 #ifndef RP_TOOL_TOP_NAMES_H
 #define RP_TOOL_TOP_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +24,7 @@ struct rp_top_function {
 	const char *file;		/* NULL: unknown */
 	uint64_t address;		/* one of the function's */
 	uint64_t now, all;		/* samples of the interval, and since the start */
+	bool is_method;			/* of .NET: the name has namespace, class and arguments */
 };
 
 /*

@@ -278,6 +278,31 @@ static void put_share(struct table_row *row, uint64_t part, uint64_t all)
 	snprintf(row->numbers[row->count++], sizeof(row->numbers[0]), "%.1f %%", share(part, all));
 }
 
+/*
+ * Find the class and the name of a method in its full name. A name in brackets is an argument of a
+ * generic type, and the names of constructors begin with a dot. Return: its length, from `ret_at`.
+ */
+static size_t shorten_method(const char *name, const char **ret_at)
+{
+	const size_t length = strcspn(name, "(");
+	unsigned int depth = 0, dots = 0;
+	size_t at = length;
+
+	while (at > 0) {
+		const char c = name[at - 1];
+
+		depth += c == ']';
+		depth -= c == '[' && depth;
+		if (c == '.' && !depth && ++dots == 2)
+			break;
+		at--;
+		if (c == '.' && dots == 1 && at > 0 && name[at - 1] == '.')
+			at--;
+	}
+	*ret_at = name + at;
+	return length - at;
+}
+
 static void add_functions(struct rp_top_lines *lines, const struct rp_top_view *view,
 			  size_t columns, size_t limit)
 {
@@ -289,14 +314,17 @@ static void add_functions(struct rp_top_lines *lines, const struct rp_top_view *
 	put_heading(lines, columns, "FUNCTION", titles, 3);
 	for (size_t i = 0; i < view->function_count && i < limit; i++) {
 		const struct rp_top_function *function = &view->functions[i];
+		const char *name = function->name ? function->name : "?";
+		size_t length = strlen(name);
 
+		if (function->is_method)
+			length = shorten_method(name, &name);
 		if (!function->name && !function->file)
 			set_name(&row, "0x%llx", (unsigned long long)function->address);
 		else if (function->file)
-			set_name(&row, "%s (%s)", function->name ? function->name : "?",
-				 function->file);
+			set_name(&row, "%.*s (%s)", (int)length, name, function->file);
 		else
-			set_name(&row, "%s", function->name);
+			set_name(&row, "%.*s", (int)length, name);
 		put_share(&row, function->now, view->cut.now.samples);
 		put_share(&row, function->all, view->cut.all.samples);
 		put_count(&row, function->all);
