@@ -13,6 +13,7 @@ import clients
 RINGPIPE = os.environ["RINGPIPE"]
 PATIENCE_S = 120
 BLOCKS_MAX = 60
+BLOCK_LINES = 80        # at most, with 20 rows in each table
 # Values that the program reports when it is asked.
 WANTED = {("level", ""): -4, ("tenth", ""): 0.2, ("parts", "part=one"): 1,
           ("parts", "and=more,part=two"): 2, ("number-15", ""): 1.7976931348623157e308}
@@ -29,14 +30,15 @@ class DotnetTop(unittest.TestCase):
         self.host.kill()
         self.host.communicate()
 
-    def show_until(self, is_last):
-        """Run the command until it has shown a block that is the last one."""
+    def show_until(self, is_last, form="json", lines_max=BLOCKS_MAX):
+        """Run the command until it has shown a block, or a line of text, that is the last one."""
         with subprocess.Popen([RINGPIPE, "top", "-q", "-p", str(self.pid), "--refresh", "1s",
-                               "--format", "json"], stdin=subprocess.DEVNULL, text=True,
+                               "--format", form], stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE) as top:
             self.addCleanup(top.kill)
-            blocks = map(json.loads, itertools.islice(top.stdout, BLOCKS_MAX))
-            self.assertTrue(any(map(is_last, blocks)))
+            lines = itertools.islice(top.stdout, lines_max)
+            self.assertTrue(any(is_last(json.loads(line) if form == "json" else line)
+                                for line in lines))
             top.terminate()
             top.communicate(timeout=PATIENCE_S)
             self.assertEqual(top.returncode, 0)
@@ -45,6 +47,11 @@ class DotnetTop(unittest.TestCase):
         self.start("collect")
         self.show_until(lambda block: any(row["function"] == "Garbage.Run()" and not row["file"]
                                           for row in block["functions"]))
+
+    def test_tables_have_the_class_and_the_name_of_a_method(self):
+        self.start("collect")
+        self.show_until(lambda line: line.startswith("Garbage.Run "), "text",
+                        BLOCKS_MAX * BLOCK_LINES)
 
     def test_meters_of_the_program_and_of_the_runtime_are_counters(self):
         found, spans = {}, []
