@@ -59,6 +59,17 @@ class EventStacks(LuaTest):
     def test_a_metamethod_is_on_the_stack(self):
         self.assertEqual(self.lines("metamethod"), [7, 46, 48])
 
+    def test_a_function_in_the_memory_of_another_one_has_its_own_name_and_line(self):
+        for number in range(1, 21):
+            name = f"made{number}"
+            self.assertIn(f"main chunk {name}:{number}", self.functions[name])
+
+    def test_a_function_gets_the_name_of_its_first_call_that_has_one(self):
+        for place in "nameless", "named":
+            name = next(name for name in self.functions[place] if ".lua:" in name)
+            self.assertEqual(name.split()[0], "named")
+            self.assertEqual(self.lines(place)[0], 60)
+
 
 class Samples(LuaTest):
     def truth(self):
@@ -143,14 +154,22 @@ class Samples(LuaTest):
             self.assertGreater(samples, 20)
             self.assertGreater(busy, 0.8 * samples, (end, rows))
 
+    def has_session(self, pid):
+        out, _ = self.run_tool("list", "--format", "json", "-p", str(pid))
+        return any(line["kind"] == "session" for line in json.loads(out))
+
     def test_a_recording_of_the_machine_agrees_with_a_hook_that_counts_instructions(self):
-        # The processes are this one and those that it starts.
-        with subprocess.Popen([os.environ["RINGPIPE"], "record", "-p", str(os.getpid()), "-o",
+        with subprocess.Popen([os.environ["LUA"], os.path.join(FOLDER, "shares.lua"), "samples",
+                               "6000", "wait"], env=self.environment,
+                              stdin=subprocess.PIPE) as program, \
+             subprocess.Popen([os.environ["RINGPIPE"], "record", "-p", str(program.pid), "-o",
                                self.path("lua.nettrace")],
                               env=self.environment, stderr=subprocess.PIPE,
                               text=True) as recorder:
-            subprocess.run([os.environ["LUA"], os.path.join(FOLDER, "shares.lua"), "samples",
-                            "6000"], env=self.environment, timeout=PATIENCE, check=True)
+            self.wait_for_port(program.pid)
+            self.wait_until(lambda: self.has_session(program.pid) or recorder.poll() is not None)
+            program.communicate(b"\n", timeout=PATIENCE)
+            self.assertEqual(program.returncode, 0)
             if recorder.poll() is None:
                 recorder.send_signal(signal.SIGINT)
             message = recorder.communicate(timeout=PATIENCE)[1]

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Runs functions that need different shares of the time. With the argument "truth", prints how many
 -- times a hook that Lua calls after each 1000 instructions saw each line; else a session samples.
+-- A third argument makes the program wait for a line.
 local rp = require "ringpipe"
 local counts = {}
 local function count()
@@ -39,6 +40,7 @@ local inside = coroutine.wrap(function()
 	end
 end)
 
+if arg[3] then io.read() end
 watch()
 for _ = 1, tonumber(arg[2]) do
 	one(10000)

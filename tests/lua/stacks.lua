@@ -46,3 +46,20 @@ local object = setmetatable({}, { __index = function(_, key)
 	innermost(key)			-- line 46
 end })
 local _ = object.metamethod		-- line 48
+
+-- Each function may get the memory of the one before it.
+for number = 1, 20 do
+	local name = "made" .. number
+	load(("\n"):rep(number - 1) .. "local event = ... event('" .. name .. "')", "=" .. name)(event)
+	collectgarbage()
+end
+
+
+-- A call by C has no name, and a later call of the same function has one.
+local list = { function(place)
+	event(place)			-- line 60
+	return place
+end }
+pcall(list[1], "nameless")
+local named = list[1]
+local _ = named("named")

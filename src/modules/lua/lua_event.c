@@ -25,20 +25,21 @@ struct lua_field_type {
 	bool is_signed;
 };
 
+/* By enum rp_type. Types that Lua cannot use have no name. */
 static const struct lua_field_type types[] = {
-	{ "bool", RP_TYPE_BOOL, 1, false },
-	{ "i8", RP_TYPE_I8, 1, true },
-	{ "u8", RP_TYPE_U8, 1, false },
-	{ "i16", RP_TYPE_I16, 2, true },
-	{ "u16", RP_TYPE_U16, 2, false },
-	{ "i32", RP_TYPE_I32, 4, true },
-	{ "u32", RP_TYPE_U32, 4, false },
-	{ "i64", RP_TYPE_I64, 8, true },
-	{ "u64", RP_TYPE_U64, 8, false },
-	{ "f32", RP_TYPE_F32, 4, true },
-	{ "f64", RP_TYPE_F64, 8, true },
-	{ "time", RP_TYPE_TIME, 8, true },
-	{ "string", RP_TYPE_STRING, 0, false },
+	[RP_TYPE_BOOL] = { "bool", RP_TYPE_BOOL, 1, false },
+	[RP_TYPE_I8] = { "i8", RP_TYPE_I8, 1, true },
+	[RP_TYPE_U8] = { "u8", RP_TYPE_U8, 1, false },
+	[RP_TYPE_I16] = { "i16", RP_TYPE_I16, 2, true },
+	[RP_TYPE_U16] = { "u16", RP_TYPE_U16, 2, false },
+	[RP_TYPE_I32] = { "i32", RP_TYPE_I32, 4, true },
+	[RP_TYPE_U32] = { "u32", RP_TYPE_U32, 4, false },
+	[RP_TYPE_I64] = { "i64", RP_TYPE_I64, 8, true },
+	[RP_TYPE_U64] = { "u64", RP_TYPE_U64, 8, false },
+	[RP_TYPE_F32] = { "f32", RP_TYPE_F32, 4, true },
+	[RP_TYPE_F64] = { "f64", RP_TYPE_F64, 8, true },
+	[RP_TYPE_TIME] = { "time", RP_TYPE_TIME, 8, true },
+	[RP_TYPE_STRING] = { "string", RP_TYPE_STRING, 0, false },
 };
 
 /* A payload while it is gathered. */
@@ -52,7 +53,8 @@ struct lua_payload {
 static const struct lua_field_type *find_type(const char *name, size_t length)
 {
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (strlen(types[i].name) == length && memcmp(types[i].name, name, length) == 0)
+		if (types[i].name && strlen(types[i].name) == length &&
+		    memcmp(types[i].name, name, length) == 0)
 			return &types[i];
 	}
 	return NULL;
@@ -60,11 +62,7 @@ static const struct lua_field_type *find_type(const char *name, size_t length)
 
 static const struct lua_field_type *type_of(uint8_t type)
 {
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (types[i].type == type)
-			return &types[i];
-	}
-	return NULL;
+	return type < sizeof(types) / sizeof(types[0]) && types[type].name ? &types[type] : NULL;
 }
 
 /* Set the type of a field from its text. Return: whether it is one. */

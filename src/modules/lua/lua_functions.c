@@ -163,7 +163,7 @@ static struct lua_function *find_or_create(const lua_Debug *ar)
 	return NULL;
 }
 
-uint64_t rp_lua_frame_of(lua_State *L, lua_Debug *ar)
+uint64_t rp_lua_frame_of(lua_State *L, lua_Debug *ar, bool *ret_has_name)
 {
 	struct lua_function *function;
 	int line = ar->currentline - ar->linedefined;
@@ -179,6 +179,7 @@ uint64_t rp_lua_frame_of(lua_State *L, lua_Debug *ar)
 		lua_getinfo(L, "n", ar);
 		set_name(function, ar);
 	}
+	*ret_has_name = __atomic_load_n(&function->has_name, __ATOMIC_RELAXED) != LUA_ENTRY_EMPTY;
 	if (line < 0 || is_c(ar))
 		line = 0;
 	if (line >= (int)LINES_MAX)

@@ -23,9 +23,10 @@ struct rp_host_range rp_lua_functions_range(void);
  * Return: the frame of a function and its current line; 0: the table is full.
  * @ar: from lua_getinfo() with "Sl". Lua finds the name of a function in the code of its caller,
  *	which takes long, so the function asks for the name only if the table lacks it.
+ * @ret_has_name: whether the function has a name now.
  * Context: any thread, any signal handler, after rp_lua_functions_open().
  */
-uint64_t rp_lua_frame_of(lua_State *L, lua_Debug *ar);
+uint64_t rp_lua_frame_of(lua_State *L, lua_Debug *ar, bool *ret_has_name);
 
 /* Describe a frame. It is the `resolve` of struct rp_host. */
 int rp_lua_frame_resolve(uint64_t frame, struct rp_host_method *ret_method, void *data);

@@ -2,18 +2,22 @@
 /*
  * The allocator of a Lua state, around the state's own one. It counts the bytes in use, because
  * lua_gc() does not count inside a finalizer. It also shows when the state's stack may be moving,
- * so that no walk begins then.
+ * so that no walk begins then, and drops the frames of functions that Lua frees.
  */
 #include "modules/lua/lua_heap.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "modules/lua/lua_frame_cache.h"
+
 static void *allocate(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {
 	struct lua_heap *heap = data;
 	void *result;
 
+	if (heap->frames && memory && new_bytes == 0)
+		rp_lua_frame_cache_forget(heap->frames, memory);
 	heap->calls_inside++;
 	result = heap->next(heap->next_data, memory, old_bytes, new_bytes);
 	heap->moves += memory != NULL;
@@ -27,8 +31,10 @@ static void *allocate(void *data, void *memory, size_t old_bytes, size_t new_byt
 		return NULL;
 	heap->bytes += new_bytes - (memory ? old_bytes : 0);
 	/* The last block of a state is the state. */
-	if (heap->bytes == 0)
+	if (heap->bytes == 0) {
+		free(heap->frames);
 		free(heap);
+	}
 	return result;
 }
 

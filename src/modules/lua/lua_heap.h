@@ -8,6 +8,8 @@
 
 #include "modules/lua/lua_module.h"
 
+struct lua_frame_cache;
+
 struct lua_heap {
 	lua_Alloc next;			/* the state's own allocator */
 	void *next_data;
@@ -16,6 +18,7 @@ struct lua_heap {
 	uint64_t moves;			/* blocks that were resized or freed so far */
 	const void *moved_from;		/* the place that the last call moved a block from */
 	size_t moved_bytes;		/* of that place; 0: the last call moved none */
+	struct lua_frame_cache *frames;	/* NULL: none */
 };
 
 /*

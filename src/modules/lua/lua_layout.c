@@ -63,3 +63,85 @@ int rp_lua_layout_check(lua_State *L)
 	/* If a hook of the program loads the module, Lua calls no other hook. */
 	return seen.has_function && seen.has_hook == allows && !seen.hook_allows ? 0 : -ENOTSUP;
 }
+
+#define NOTES 5u
+
+/* The observations of the chunk below, one of each call. */
+static __thread struct {
+	uintptr_t function;
+	const void *prototype, *instruction, *outer;
+} notes[NOTES] __attribute__((tls_model("initial-exec")));
+static __thread unsigned int note_count __attribute__((tls_model("initial-exec")));
+
+/* Return: whether the calls that follow each other are those of lua_getstack(). */
+static bool has_calls(lua_State *L)
+{
+	const struct lua_call *call;
+	lua_Debug ar;
+	int level = 0;
+
+	if (!lua_getstack(L, 0, &ar))
+		return false;
+	for (call = rp_lua_call_of(&ar); call->previous; call = call->previous) {
+		if (!lua_getstack(L, level++, &ar) || rp_lua_call_of(&ar) != call)
+			return false;
+	}
+	return !lua_getstack(L, level, &ar);
+}
+
+static int note_position(lua_State *L)
+{
+	const struct lua_call *call, *outer;
+	struct lua_slot slot;
+	lua_Debug ar;
+
+	if (note_count == NOTES || !has_calls(L))
+		return 0;
+	(void)lua_getstack(L, 0, &ar);
+	call = rp_lua_call_of(&ar);
+	outer = call->previous->previous;
+	if (!outer || rp_lua_prototype_of(call) ||
+	    rp_lua_slot_read(rp_lua_function_of(call->previous), &slot) != 0)
+		return 0;
+	notes[note_count].function = slot.value;
+	notes[note_count].prototype = rp_lua_prototype_of(call->previous);
+	notes[note_count].instruction = call->previous->instruction;
+	notes[note_count++].outer = rp_lua_prototype_of(outer);
+	return 0;
+}
+
+bool rp_lua_layout_has_positions(lua_State *L)
+{
+	/* Two closures of one function, one of which makes its first call twice. */
+	static const char chunk[] =
+		"local note = ... "
+		"local function create(count) "
+		"	return function() for _ = 1, count do note() end note() end "
+		"end "
+		"local first, second = create(2), create(1) "
+		"first() second()";
+	const char *first, *last;
+	bool is_same = true;
+
+	note_count = 0;
+	if (luaL_loadstring(L, chunk) != LUA_OK) {
+		lua_pop(L, 1);
+		return false;
+	}
+	lua_pushcfunction(L, note_position);
+	if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+		lua_pop(L, 1);
+		return false;
+	}
+	for (unsigned int i = 0; i < note_count; i++)
+		is_same &= notes[i].prototype && notes[i].prototype == notes[0].prototype &&
+			   notes[i].outer && notes[i].outer == notes[0].outer;
+	if (note_count != NOTES || !is_same || notes[0].outer == notes[0].prototype)
+		return false;
+	first = notes[0].instruction;
+	last = notes[2].instruction;
+	return notes[0].function == notes[2].function && notes[0].function != notes[3].function &&
+	       notes[1].instruction == first && notes[3].instruction == first &&
+	       notes[4].instruction == last && first < last &&
+	       (size_t)(last - first) % LUA_INSTRUCTION_BYTES == 0 && last - first < 64;
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two facts that lua.h hides, and that a walk in a signal handler needs: whether Lua calls hooks,
- * and where a call has its function. All releases from Lua 5.4.0 to 5.4.8 have them in the same
- * places, which rp_lua_layout_check() tests in the running Lua.
+ * Facts that lua.h hides. A walk in a signal handler needs to know whether Lua calls hooks, and
+ * where a call has its function. The cache of frames needs the positions of calls in the code. All
+ * releases from Lua 5.4.0 to 5.4.8 have them in the same places, which rp_lua_layout_check() and
+ * rp_lua_layout_has_positions() test in the running Lua.
  */
 #ifndef RP_LUA_LAYOUT_H
 #define RP_LUA_LAYOUT_H
@@ -17,10 +18,16 @@ struct lua_slot {
 };
 
 #define LUA_SLOT_UNREADABLE UINT8_MAX	/* a type that no value has */
+#define LUA_SLOT_CLOSURE 0x46u		/* the type of a function in Lua */
+#define LUA_PROTOTYPE_OFFSET 24u	/* where its value has the code and tables that it shares */
+#define LUA_INSTRUCTION_BYTES 4u
 
 /* The beginning of a call. */
 struct lua_call {
 	uintptr_t function;	/* the address of its slot; or an offset, see rp_lua_is_moving() */
+	const void *top;
+	const struct lua_call *previous, *next;	/* the outermost call has no previous one */
+	const void *instruction;	/* of a function in Lua: the one after that which runs */
 };
 
 /*
@@ -29,15 +36,39 @@ struct lua_call {
  */
 int rp_lua_layout_check(lua_State *L);
 
+/*
+ * Return: whether calls have the members of struct lua_call after `function`, and functions have
+ * their prototype, where this file says.
+ */
+bool rp_lua_layout_has_positions(lua_State *L);
+
 /* The call of a level, which no other level has. */
 static inline const struct lua_call *rp_lua_call_of(const lua_Debug *ar)
 {
 	return (const struct lua_call *)ar->i_ci;
 }
 
+/* Let a lua_Debug describe another call of its thread. */
+static inline void rp_lua_set_call(lua_Debug *ar, const struct lua_call *call)
+{
+	ar->i_ci = (struct CallInfo *)(uintptr_t)call;
+}
+
 static inline uintptr_t rp_lua_function_of(const struct lua_call *call)
 {
 	return *(const volatile uintptr_t *)&call->function;
+}
+
+/*
+ * Return: the prototype of a call's function, which all closures of the same code share; NULL: the
+ * function is one of C. Context: the thread that runs the state, which is at rest.
+ */
+static inline const void *rp_lua_prototype_of(const struct lua_call *call)
+{
+	const struct lua_slot *slot = (const struct lua_slot *)call->function;
+
+	return slot->type == LUA_SLOT_CLOSURE ?
+	       *(const void *const *)(slot->value + LUA_PROTOTYPE_OFFSET) : NULL;
 }
 
 /*

@@ -24,6 +24,7 @@
 
 #include <ringpipe/host.h>
 
+#include "modules/lua/lua_frame_cache.h"
 #include "modules/lua/lua_functions.h"
 #include "modules/lua/lua_heap.h"
 #include "modules/lua/lua_interpreter.h"
@@ -88,35 +89,69 @@ static void add_frame(struct lua_frames *stack, uint64_t frame)
 		stack->frames[stack->count++] = frame;
 }
 
+/* Return: the frame of a call that the cache lacks. @cache: NULL: none. */
+static uint64_t find_frame(lua_State *L, lua_Debug *ar, struct lua_frame_cache *cache,
+			   bool *ret_is_c)
+{
+	bool has_name;
+	uint64_t frame;
+
+	lua_getinfo(L, "S", ar);
+	*ret_is_c = *ar->what == 'C';
+	/* A function of C has no line, and Lua might look for one in a call that begins. */
+	ar->currentline = -1;
+	if (!*ret_is_c)
+		lua_getinfo(L, "l", ar);
+	frame = rp_lua_frame_of(L, ar, &has_name);
+	if (frame && cache)
+		rp_lua_frame_cache_add(cache, rp_lua_call_of(ar), frame, has_name);
+	return frame;
+}
+
+/* Go to the caller. Return: whether there is one. @level: of the caller. */
+static bool go_to_caller(lua_State *L, int level, bool has_layout, lua_Debug *ar)
+{
+	const struct lua_call *caller;
+
+	/* Lua counts the calls from the innermost one on each time. */
+	if (!has_layout)
+		return lua_getstack(L, level, ar);
+	caller = rp_lua_call_of(ar)->previous;
+	rp_lua_set_call(ar, caller);
+	return caller->previous != NULL;
+}
+
 /*
  * Add the functions of a Lua thread from a level on. The interpreter is invoked again for the
  * functions that a C function calls.
+ * @cache: NULL: the thread may not be at rest, or its Lua has another layout.
  */
-static void add_thread(lua_State *L, int level, struct lua_frames *stack)
+static void add_thread(lua_State *L, int level, struct lua_frame_cache *cache,
+		       struct lua_frames *stack)
 {
-	bool has_lua = false;
+	bool has_lua = false, has_call;
 	lua_Debug ar;
 
-	for (; stack->count < stack->max && lua_getstack(L, level, &ar); level++) {
-		uint64_t frame;
-		bool is_c;
+	/* The name of a finalizer or a hook is not in the code of the function that it interrupts. */
+	if (cache && !rp_lua_allows_hooks(L))
+		cache = NULL;
+	has_call = lua_getstack(L, level, &ar);
+	while (has_call && stack->count < stack->max) {
+		uint64_t frame = cache ? rp_lua_frame_cache_find(cache, rp_lua_call_of(&ar)) : 0;
+		bool is_c = frame && !rp_lua_prototype_of(rp_lua_call_of(&ar));
 
-		lua_getinfo(L, "S", &ar);
-		is_c = *ar.what == 'C';
-		/* A function of C has no line, and Lua might look for one in a call that begins. */
-		ar.currentline = -1;
-		if (!is_c)
-			lua_getinfo(L, "l", &ar);
+		if (!frame)
+			frame = find_frame(L, &ar, cache, &is_c);
 		if (is_c && has_lua) {
 			add_frame(stack, RP_HOST_FRAME_NATIVE);
 			has_lua = false;
 		}
-		frame = rp_lua_frame_of(L, &ar);
 		if (frame)
 			add_frame(stack, frame);
 		has_lua |= !is_c;
 		if (!is_c)
 			stack->last_lua = stack->count;
+		has_call = go_to_caller(L, ++level, cache, &ar);
 	}
 }
 
@@ -132,15 +167,15 @@ static int level_of(lua_State *L, const struct lua_call *call)
 	return 0;
 }
 
-static int add_threads(const struct lua_running *state, int level, uint64_t *frames,
-		       unsigned int max)
+static int add_threads(const struct lua_running *state, int level,
+		       struct lua_frame_cache *cache, uint64_t *frames, unsigned int max)
 {
 	struct lua_frames stack = { frames, 0, max, 0 };
 
 	for (unsigned int i = state->depth; i > 0; i--) {
 		if (i != state->depth)
 			add_frame(&stack, RP_HOST_FRAME_NATIVE);
-		add_thread(state->threads[i - 1], level, &stack);
+		add_thread(state->threads[i - 1], level, cache, &stack);
 		level = 0;
 	}
 	/* C functions below the first function of Lua's are native frames already. */
@@ -251,7 +286,7 @@ static int walk_in_handler(struct lua_running *state, uint64_t *ret_frames, unsi
 		set_hook(state, L);
 	state->moves = heap->moves;
 	state->is_waiting = !is_at_rest;
-	return is_at_rest ? add_threads(state, 0, ret_frames, max) : -EAGAIN;
+	return is_at_rest ? add_threads(state, 0, NULL, ret_frames, max) : -EAGAIN;
 }
 
 static int walk_stack(const struct rp_host_walk *walk, uint64_t *ret_frames, unsigned int max,
@@ -266,18 +301,19 @@ static int walk_stack(const struct rp_host_walk *walk, uint64_t *ret_frames, uns
 	if (walk->context == RP_HOST_WALK_SAFE_POINT) {
 		lua_State *L = state->threads[state->depth - 1];
 
-		return add_threads(state, level_of(L, state->call), ret_frames, max);
+		return add_threads(state, level_of(L, state->call), NULL, ret_frames, max);
 	}
+	heap = rp_lua_heap_of(state->threads[0]);
+	/* The library begins no walk for an event in another one, so the cache has one user. */
 	if (walk->context == RP_HOST_WALK_EVENT && state->is_writing)
-		return add_threads(state, 0, ret_frames, max);
+		return add_threads(state, 0, heap ? heap->frames : NULL, ret_frames, max);
 	if (!is_in_interpreter(walk))
 		return 0;
 	if (walk->context == RP_HOST_WALK_SIGNAL)
 		return walk_in_handler(state, ret_frames, max);
-	heap = rp_lua_heap_of(state->threads[0]);
 	if (!heap || heap->calls_inside || is_in_signal_handler(walk))
 		return 0;
-	return add_threads(state, 0, ret_frames, max);
+	return add_threads(state, 0, NULL, ret_frames, max);
 }
 
 /* Record that a Lua thread runs, and that those which it had resumed do not. */
@@ -473,6 +509,15 @@ static int open_running(lua_State *L)
 	return 0;
 }
 
+/* Without memory or with another layout, each stack asks Lua for all its functions. */
+static void open_cache(lua_State *L)
+{
+	struct lua_heap *heap = rp_lua_heap_of(L);
+
+	if (heap && !heap->frames && rp_lua_layout_has_positions(L))
+		heap->frames = calloc(1, sizeof(*heap->frames));
+}
+
 int rp_lua_stack_open(lua_State *L)
 {
 	int top = lua_gettop(L), ret;
@@ -481,6 +526,8 @@ int rp_lua_stack_open(lua_State *L)
 	ret = rp_lua_layout_check(L);
 	if (ret == 0)
 		ret = register_host(rp_lua_interpreter_find(L, &found) == 0 ? &found : NULL);
+	if (ret == 0)
+		open_cache(L);
 	if (ret == 0)
 		ret = open_running(L);
 	lua_settop(L, top);
