@@ -4,6 +4,7 @@
 #include "sample_support.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include <ringpipe/host.h>
 
+#include "core/session_setup.h"
 #include "sample/sample.h"
 
 #define HOST_ONLY RP_SAMPLE_PROVIDER ":0:4:HostOnly=1"
@@ -156,4 +158,22 @@ Test(sample_hosts, samples_end_and_begin_again_with_the_host)
 	}
 	stop_burning(thread);
 	stop_listening(listener);
+}
+
+Test(sample_hosts, end_of_a_session_waits_for_no_samples_of_a_host_that_has_left)
+{
+	for (int i = 0; i < 20; i++) {
+		struct rp_session *session;
+		uint64_t id;
+		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		cr_assert_geq(fd, 0);
+		register_host(true);
+		session = stream_to(fd, HOST_ONLY);
+		id = rp_session_id(session);
+		rp_host_unregister();
+		cr_expect(rp_sample_has_begun(id));
+		cr_expect_eq(rp_session_stop(session, NULL), 0);
+		close(fd);
+	}
 }

@@ -372,13 +372,19 @@ static void on_session(struct rp_provider *provider, const struct rp_provider_st
 
 void rp_sample_host_changed(void)
 {
+	const bool has_host = rp_host_samples_has_walk();
 	bool has_request = false;
 
 	pthread_mutex_lock(&sampler.lock);
-	for (unsigned int i = 0; i < sampler.request_count; i++)
-		has_request |= sampler.requests[i].is_host_only;
+	for (unsigned int i = 0; i < sampler.request_count; i++) {
+		struct sample_request *request = &sampler.requests[i];
+
+		has_request |= request->is_host_only;
+		/* The end of the session waits for no samples of a host that has left. */
+		request->has_begun |= request->is_host_only && !has_host;
+	}
 	if (has_request) {
-		sampler.is_beginning |= rp_host_samples_has_walk();
+		sampler.is_beginning |= has_host;
 		sampler.changes++;
 		pthread_cond_signal(&sampler.news);
 		has_request = wanted_interval() != 0;

@@ -6,7 +6,7 @@
 /* The caller of a function that C calls. */
 static const char called_by_c;
 
-/* What a call depends on. */
+/* The place of a call in the code, which determines its frame. */
 struct lua_position {
 	const void *prototype;		/* of the function, or of the caller of a C function */
 	const void *instruction;	/* of the same */

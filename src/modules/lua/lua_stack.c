@@ -132,7 +132,7 @@ static void add_thread(lua_State *L, int level, struct lua_frame_cache *cache,
 	bool has_lua = false, has_call;
 	lua_Debug ar;
 
-	/* The name of a finalizer or a hook is not in the code of the function that it interrupts. */
+	/* The name of a finalizer or a hook is not in the code of the interrupted function. */
 	if (cache && !rp_lua_allows_hooks(L))
 		cache = NULL;
 	has_call = lua_getstack(L, level, &ar);
