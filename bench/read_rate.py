@@ -2,7 +2,8 @@
 """
 Measures how fast traces are read: by the library, by TraceEvent on the same file, and the
 index of a trace. The floor is read(2) of the same bytes. Measures conversions to other formats,
-whose floor is reading the events and copying the bytes of the output.
+whose floor is reading the events and copying the bytes of the output, and JSON events against
+events with the same values in fields.
 """
 
 import os
@@ -144,6 +145,21 @@ def measure_conversions(build, program, folder):
                 for form in CONVERSIONS])
 
 
+def measure_json(build, program, folder):
+    """Measure how fast JSON events are opened into fields, against events that have them."""
+    events = EVENTS_QUICK if measure.QUICK else EVENTS_CONVERTED
+    taken = {}
+    for kind in 'write-json', 'write-typed':
+        trace = os.path.join(folder, f'{kind}.nettrace')
+        subprocess.run([program, trace, kind, str(events)], check=True, env=PLAIN)
+        command = [os.path.join(build, TOOL), 'convert', trace, '--to', 'jsonl', '-q', '-f', '-o',
+                   '/dev/null']
+        taken[kind] = min(cpu_ns(command) / events for _ in range(2 if measure.QUICK else READINGS))
+    row('JSON events with 4 members, --to jsonl: events a second', 1e3 / taken['write-json'], 'M/s')
+    row('  JSON events / events with the same fields', taken['write-json'] / taken['write-typed'],
+        'x')
+
+
 def suite_reader(build):
     program = os.path.join(build, 'bench', 'bench-reader')
     count = EVENTS_QUICK if measure.QUICK else EVENTS
@@ -153,4 +169,5 @@ def suite_reader(build):
         ok = measure_readers(build, program, trace, count)
         ok &= measure_index(build, trace, count)
         ok &= measure_conversions(build, program, folder)
+        measure_json(build, program, folder)
     return ok

@@ -3,6 +3,8 @@
  * Measures how fast the library reads a trace.
  *
  *	reader FILE write EVENTS	writes a trace of three kinds of events from two threads
+ *	reader FILE write-json EVENTS	writes a trace of JSON events
+ *	reader FILE write-typed EVENTS	writes the same values as events with fields
  *	reader FILE read		reads it in rounds, after rounds that only read its bytes
  *
  * A reading takes each event with its type, times and ids, and adds up the first field.
@@ -14,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <ringpipe/json_events.h>
 #include <ringpipe/reader.h>
 #include <ringpipe/ringpipe.h>
 
@@ -28,6 +31,21 @@ RP_PROVIDER(bench, "Bench-Reader");
 RP_EVENT(bench, small, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
 RP_EVENT(bench, four, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 RP_EVENT(bench, text, 3, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_STRING(name));
+RP_EVENT(bench, order, 4, RP_LEVEL_INFORMATIONAL, 0, RP_U64(id), RP_U32(items), RP_F64(price),
+	 RP_STRING(customer));
+RP_JSON_EVENTS(bench);
+
+/* A kind of trace. */
+struct trace_kind {
+	const char *command;
+	void (*write)(uint64_t number);
+};
+
+/* Writes one half of the events of a trace. */
+struct writer {
+	void (*write)(uint64_t number);
+	uint64_t count;
+};
 
 static void fail(const char *what, int error)
 {
@@ -35,26 +53,48 @@ static void fail(const char *what, int error)
 	exit(1);
 }
 
+static void write_any(uint64_t i)
+{
+	if (i % 4 == 3)
+		bench_text(i, "a customer's name");
+	else if (i % 2)
+		bench_four(i, i, i, i);
+	else
+		bench_small(i);
+}
+
+static void write_json(uint64_t i)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "{\"id\":%" PRIu64 ",\"items\":%" PRIu64 ",\"price\":%.3f,"
+		 "\"customer\":\"a customer's name\"}", i, i % 1000, (double)i / 8);
+	RP_JSON(bench, RP_LEVEL_INFORMATIONAL, "orders", text);
+}
+
+static void write_typed(uint64_t i)
+{
+	bench_order(i, (uint32_t)(i % 1000), (double)i / 8, "a customer's name");
+}
+
+static const struct trace_kind kinds[] = {
+	{ "write", write_any }, { "write-json", write_json }, { "write-typed", write_typed },
+};
+
 static void *write_events(void *data)
 {
-	const uint64_t count = *(const uint64_t *)data;
+	const struct writer *writer = data;
 
-	for (uint64_t i = 0; i < count; i++) {
-		if (i % 4 == 3)
-			bench_text(i, "a customer's name");
-		else if (i % 2)
-			bench_four(i, i, i, i);
-		else
-			bench_small(i);
-	}
+	for (uint64_t i = 0; i < writer->count; i++)
+		writer->write(i);
 	return NULL;
 }
 
-static void write_trace(const char *path, uint64_t count)
+static void write_trace(const char *path, const struct trace_kind *kind, uint64_t count)
 {
 	struct rp_session_provider provider = RP_SESSION_PROVIDER_INIT;
 	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
-	uint64_t half = count / 2;
+	struct writer half = { kind->write, count / 2 };
 	struct rp_session *session;
 	pthread_t other;
 	int ret;
@@ -134,12 +174,15 @@ int main(int argc, char **argv)
 	double bytes[ROUNDS], events[ROUNDS];
 	uint64_t count = 0;
 
-	if (argc == 4 && !strcmp(argv[2], "write")) {
-		write_trace(argv[1], strtoull(argv[3], NULL, 10));
-		return 0;
+	for (size_t i = 0; argc == 4 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(argv[2], kinds[i].command) == 0) {
+			write_trace(argv[1], &kinds[i], strtoull(argv[3], NULL, 10));
+			return 0;
+		}
 	}
 	if (argc != 3 || strcmp(argv[2], "read") != 0) {
-		fprintf(stderr, "usage: reader FILE (write EVENTS | read)\n");
+		fprintf(stderr,
+			"usage: reader FILE (write|write-json|write-typed EVENTS | read)\n");
 		return 2;
 	}
 	for (unsigned int i = 0; i < rounds; i++) {
