@@ -25,13 +25,16 @@ RP_EVENT_EX(nginx, request_start, (RP_ID(5), RP_KEYWORDS(KW_REQUESTS),
 	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{1} {3}{2}")), RP_U64(connection),
 	    RP_STRING_N(method), RP_STRING_N(path), RP_STRING_N(host));
 RP_EVENT_EX(nginx, request_stop, (RP_ID(6), RP_KEYWORDS(KW_REQUESTS),
-	    RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{0}, {1} bytes in {4} ns")), RP_U16(status),
-	    RP_U64(bytes_sent), RP_U64(bytes_received), RP_STRING_N(cache), RP_U64(duration_ns));
+	    RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{0}, {1} bytes in {5} ns")), RP_U16(status),
+	    RP_U64(bytes_sent), RP_U64(bytes_received), RP_STRING_N(cache),
+	    RP_U64(request_time_ms), RP_U64(duration_ns));
 
 RP_SPAN_EX(nginx, rewrite_phase, (RP_ID(10), RP_KEYWORDS(KW_PHASES)));
 RP_SPAN_EX(nginx, preaccess_phase, (RP_ID(12), RP_KEYWORDS(KW_PHASES)));
 RP_SPAN_EX(nginx, access_phase, (RP_ID(14), RP_KEYWORDS(KW_PHASES)));
 RP_SPAN_EX(nginx, content_phase, (RP_ID(16), RP_KEYWORDS(KW_PHASES)));
+RP_SPAN_EX(nginx, precontent_phase, (RP_ID(18), RP_KEYWORDS(KW_PHASES)));
+RP_SPAN_EX(nginx, log_phase, (RP_ID(22), RP_KEYWORDS(KW_PHASES)));
 
 RP_EVENT_EX(nginx, upstream_start, (RP_ID(20), RP_KEYWORDS(KW_UPSTREAMS),
 	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{0} at {1}")), RP_STRING_N(upstream),

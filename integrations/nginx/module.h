@@ -31,13 +31,14 @@ struct ringpipe_phase {
 	ngx_http_phase_handler_pt checker;	/* nginx's */
 };
 
-#define RINGPIPE_PHASES 4
+#define RINGPIPE_PHASES 5	/* with checkers */
 
 /* The state of one configuration. After a reload that failed, the former one remains in use. */
 struct ringpipe_main {
 	struct upstream *upstreams;
 	ngx_uint_t upstream_count;
 	struct ringpipe_phase phases[RINGPIPE_PHASES];
+	ngx_http_handler_pt *log_handlers, first_log_handler;
 	bool has_phases;		/* ringpipe's checkers are in place */
 };
 

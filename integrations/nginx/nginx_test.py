@@ -6,14 +6,17 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 import unittest
 
 import nginx_server
 from nginx_server import PATIENCE, drive, servers, worker_pids
 
 RINGPIPE = servers.RINGPIPE
+PHASES = ("rewrite", "preaccess", "access", "precontent", "content", "log")
 CALLER, TRACE_ID = servers.CALLER, servers.TRACE_ID
 CONFIGURATION = """
 load_module {module};
@@ -24,7 +27,8 @@ error_log {folder}/error.log info;
 pid {folder}/nginx.pid;
 events {{ worker_connections 512; }}
 http {{
-	log_format ids '$status $request_uri $ringpipe_trace_id $ringpipe_span_id';
+	log_format ids '$status $request_uri $ringpipe_trace_id $ringpipe_span_id '
+			'$request_time';
 	access_log {folder}/access.log ids;
 """ + nginx_server.FOLDERS + """
 	proxy_cache_path {folder}/cache keys_zone=cache:1m;
@@ -116,11 +120,47 @@ class NginxTest(nginx_server.NginxCase):
         self.assertEqual(len(servers.of_name(events, "tls_handshakeStop")), 1)
         phases = collections.Counter(event["event"] for event in events
                                      if "_phase" in event["event"])
-        for name in ("rewrite", "preaccess", "access", "content"):
+        for name in PHASES:
             self.assertEqual(phases[f"{name}_phaseStart"], phases[f"{name}_phaseStop"], name)
         # /only has no phases. A missing page passes the phases once, /moved rewrites twice.
+        self.assertEqual(phases["precontent_phaseStart"], 21)
         self.assertEqual(phases["content_phaseStart"], 21)
+        self.assertEqual(phases["log_phaseStart"], 26)
         self.assertEqual(phases["rewrite_phaseStart"], 31)
+
+    def test_the_time_of_a_request_is_that_of_the_access_log(self):
+        nginx = self.serve()
+
+        def work():
+            nginx.get("/back")
+            # The time of a request begins with its first byte.
+            with socket.create_connection(("127.0.0.1", nginx.ports["front"]), PATIENCE) as client:
+                client.sendall(b"GET /page.txt HTTP/1.0\r\n")
+                begun = time.monotonic()
+                nginx.get("/page.txt")
+                drive.wait_for(lambda: time.monotonic() > begun + 0.05, "some milliseconds", [])
+                client.sendall(b"\r\n")
+                while client.recv(1024):
+                    pass
+
+        events = self.record(nginx, work)
+        times = [stop["request_time_ms"] for stop in servers.of_name(events, "requestStop")]
+        # The server behind answers /back too, without a span.
+        logged = [int(line[4].replace(".", "")) for line in nginx.log()
+                  if line[1] != "/settled"][1:]
+        self.assertEqual(times, logged)
+        self.assertGreater(times[-1], 0)
+
+    def test_a_connection_has_a_span_until_its_end(self):
+        nginx = self.serve()
+        events = self.record(nginx, lambda: nginx.get("/page.txt"), "--providers", "nginx:3")
+        [start] = servers.of_name(events, "requestStart")
+        begun = [connection for connection in servers.of_name(events, "connectionStart")
+                 if connection["connection"] == start["connection"]]
+        self.assertEqual([connection["client_address"] for connection in begun], ["127.0.0.1"])
+        ids = [event["activity"] for event in events if event["event"] == "connectionStart"]
+        self.assertEqual(len(set(ids)), len(ids))
+        self.assertGreaterEqual(len(servers.of_name(events, "connectionStop")), 1)
 
     def test_a_handler_that_waits_does_not_begin_its_phase_again(self):
         nginx = self.serve()
@@ -140,7 +180,7 @@ class NginxTest(nginx_server.NginxCase):
         for _ in range(2):
             request()
             events = self.record(nginx, request)
-            for name in ("rewrite", "preaccess", "access", "content"):
+            for name in PHASES:
                 self.assertEqual(len(servers.of_name(events, f"{name}_phaseStart")), 1, name)
 
     def test_the_ids_of_the_caller_go_on_to_the_upstream_server(self):
@@ -154,7 +194,7 @@ class NginxTest(nginx_server.NginxCase):
             answers.append(nginx.get("/back"))
 
         self.record(nginx, work)
-        ids = [line[2:] for line in nginx.log() if line[1] != "/unknown"]
+        ids = [line[2:4] for line in nginx.log() if line[1] != "/unknown"]
         log = [line for line in nginx.log()]
         self.assertEqual(answers[0].split("-")[:2], ["00", TRACE_ID])
         self.assertIn([TRACE_ID, answers[0].split("-")[2]], ids)
@@ -162,7 +202,7 @@ class NginxTest(nginx_server.NginxCase):
         for answer in answers[2:]:
             self.assertRegex(answer, "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]$")
             self.assertNotIn(TRACE_ID, answer)
-            self.assertIn(answer.split("-")[1:3], [line[2:] for line in log])
+            self.assertIn(answer.split("-")[1:3], [line[2:4] for line in log])
 
     def test_an_upstream_server_that_fails_is_an_error_and_the_next_one_follows(self):
         nginx = self.serve()

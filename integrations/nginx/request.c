@@ -14,13 +14,16 @@
 static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
 
 #define CLASSES (sizeof(classes) / sizeof(classes[0]))
+#define STATUSES (100 * CLASSES)
 
 /* The counts of this worker. The thread that reads counters only loads them. */
 static struct {
-	uint64_t requests[CLASSES];
+	uint64_t requests[STATUSES];
 	uint64_t bytes_sent, bytes_received;
 	int is_observed;
 } totals;
+
+static ngx_uint_t traced_requests;	/* open requests that have spans */
 
 static ngx_str_t header_name = ngx_string("traceparent");
 
@@ -134,6 +137,7 @@ static void begin_request(ngx_http_request_t *r)
 		begin_trace(r, request);
 	request->spans = location->spans;
 	request->begun_ns = ringpipe_now_ns();
+	traced_requests++;
 	if (location->trace_context)
 		set_header(r, request);
 	if (!(request->spans & RINGPIPE_SPANS_REQUEST))
@@ -168,10 +172,11 @@ static void begin_phase(struct ringpipe_request *request, void (*begin)(struct r
 	request->end_phase = end;
 }
 
+/* Without branches, because all of them are disabled most of the time. */
 static inline __attribute__((always_inline)) bool is_traced(void)
 {
-	return nginx_request_start_enabled() || nginx_request_stop_enabled() ||
-	       nginx_content_phase_start_enabled() || nginx_upstream_start_enabled();
+	return nginx_request_start_enabled() | nginx_request_stop_enabled() |
+	       nginx_content_phase_start_enabled() | nginx_upstream_start_enabled();
 }
 
 static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *span),
@@ -205,6 +210,12 @@ static ngx_int_t on_access(ngx_http_request_t *r)
 	return NGX_DECLINED;
 }
 
+static ngx_int_t on_precontent(ngx_http_request_t *r)
+{
+	change_phase(r, nginx_precontent_phase_begin, nginx_precontent_phase_end);
+	return NGX_DECLINED;
+}
+
 static ngx_int_t on_content(ngx_http_request_t *r)
 {
 	change_phase(r, nginx_content_phase_begin, nginx_content_phase_end);
@@ -229,6 +240,17 @@ static ngx_str_t cache_status_of(ngx_http_request_t *r)
 	return text;
 }
 
+/* Return the time since the first byte of the request, as nginx logs it as $request_time. */
+static uint64_t request_time_ms(ngx_http_request_t *r)
+{
+	const ngx_time_t *now = ngx_timeofday();
+	ngx_msec_int_t ms = (ngx_msec_int_t)((now->sec - r->start_sec) * 1000 +
+					     (now->msec - r->start_msec));
+
+	/* The clock may have been set back. */
+	return ms > 0 ? (uint64_t)ms : 0;
+}
+
 static void end_request(ngx_http_request_t *r, struct ringpipe_request *request)
 {
 	struct rp_activity before;
@@ -241,9 +263,10 @@ static void end_request(ngx_http_request_t *r, struct ringpipe_request *request)
 		rp_activity_set(&request->activity);
 		nginx_request_stop((uint16_t)status_of(r), (uint64_t)r->connection->sent,
 				   (uint64_t)r->request_length, (const char *)cache.data, cache.len,
-				   ringpipe_now_ns() - request->begun_ns);
+				   request_time_ms(r), ringpipe_now_ns() - request->begun_ns);
 		rp_activity_set(&before);
 	}
+	traced_requests -= request->begun_ns != 0;
 	request->begun_ns = 0;
 }
 
@@ -252,30 +275,38 @@ static void add(uint64_t *total, uint64_t by)
 	__atomic_store_n(total, *total + by, __ATOMIC_RELAXED);
 }
 
-/* Counts all requests, also those without spans. */
-static ngx_int_t on_log(ngx_http_request_t *r)
+static __attribute__((noinline)) ngx_int_t record_time(ngx_http_request_t *r)
 {
-	ngx_uint_t class = status_of(r) / 100;
-	struct ringpipe_request *request;
-	ngx_time_t *now;
-	double ms;
+	nginx_request_time_record((double)request_time_ms(r));
+	return NGX_OK;
+}
 
-	if (r != r->main)
-		return NGX_OK;
-	/* If tracing ended within the request, on_free() ends its span. */
-	request = is_traced() ? ringpipe_request_of(r) : NULL;
-	if (request)
-		end_request(r, request);
-	add(&totals.requests[class < CLASSES ? class : 0], 1);
+/* Counts all requests, also those without spans. */
+static ngx_int_t count_request(ngx_http_request_t *r)
+{
+	ngx_uint_t status = status_of(r);
+
+	add(&totals.requests[status < STATUSES ? status : 0], 1);
 	add(&totals.bytes_sent, (uint64_t)r->connection->sent);
 	add(&totals.bytes_received, (uint64_t)r->request_length);
-	if (!__atomic_load_n(&totals.is_observed, __ATOMIC_RELAXED))
+	return __atomic_load_n(&totals.is_observed, __ATOMIC_RELAXED) ? record_time(r) : NGX_OK;
+}
+
+static __attribute__((noinline)) ngx_int_t log_traced_request(ngx_http_request_t *r)
+{
+	struct ringpipe_request *request = ringpipe_request_of(r);
+
+	if (request)
+		end_request(r, request);
+	return count_request(r);
+}
+
+/* The calls are the last ones of their functions, so no function needs a stack. */
+static ngx_int_t on_log(ngx_http_request_t *r)
+{
+	if (r != r->main)
 		return NGX_OK;
-	now = ngx_timeofday();
-	/* The clock may have been set back. */
-	ms = (double)(now->sec - r->start_sec) * 1000 + (double)now->msec - (double)r->start_msec;
-	nginx_request_time_record(ms > 0 ? ms : 0);
-	return NGX_OK;
+	return traced_requests ? log_traced_request(r) : count_request(r);
 }
 
 static int observe_requests(struct rp_observation *observation, void *data)
@@ -286,8 +317,10 @@ static int observe_requests(struct rp_observation *observation, void *data)
 	__atomic_store_n(&totals.is_observed, 1, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < CLASSES && ret == 0; i++) {
 		struct rp_counter_tag tag = { "status", classes[i] };
-		uint64_t total = __atomic_load_n(&totals.requests[i], __ATOMIC_RELAXED);
+		uint64_t total = 0;
 
+		for (size_t status = 100 * i; status < 100 * (i + 1); status++)
+			total += __atomic_load_n(&totals.requests[status], __ATOMIC_RELAXED);
 		ret = rp_observe(observation, (double)total, &tag, 1);
 	}
 	return ret;
@@ -339,7 +372,8 @@ static const struct {
 	{ NGX_HTTP_REWRITE_PHASE, on_rewrite },
 	{ NGX_HTTP_PREACCESS_PHASE, on_preaccess },
 	{ NGX_HTTP_ACCESS_PHASE, on_access },
-	{ NGX_HTTP_PRECONTENT_PHASE, on_content },
+	{ NGX_HTTP_PRECONTENT_PHASE, on_precontent },
+	{ NGX_HTTP_CONTENT_PHASE, on_content },
 };
 
 static struct ringpipe_main *main_of(ngx_http_request_t *r)
@@ -362,6 +396,13 @@ static ngx_int_t check_phase(ngx_http_request_t *r, ngx_http_phase_handler_t *ph
 	return checker(r, ph);
 }
 
+/* Precedes the handlers of the log phase. on_log() ends its span with the request. */
+static ngx_int_t on_log_phase(ngx_http_request_t *r)
+{
+	change_phase(r, nginx_log_phase_begin, nginx_log_phase_end);
+	return main_of(r)->first_log_handler(r);
+}
+
 /* The number of configurations whose phases have ringpipe's checkers. */
 static ngx_uint_t replaced;
 
@@ -371,6 +412,7 @@ static void set_checkers(struct ringpipe_main *ours, bool has_phases)
 	replaced += has_phases ? 1 : -1;
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
 		ours->phases[i].first->checker = has_phases ? check_phase : ours->phases[i].checker;
+	*ours->log_handlers = has_phases ? on_log_phase : ours->first_log_handler;
 }
 
 /* Apart from find_location(), which then needs no stack. */
@@ -449,13 +491,16 @@ static void remove_handler(ngx_http_phase_handler_t *all, ngx_http_phase_handler
 void ringpipe_phases_init(ngx_cycle_t *cycle)
 {
 	ngx_http_phase_handler_t *all, *ph;
+	ngx_http_core_main_conf_t *core;
 	struct ringpipe_main *ours;
 
 	if (!cycle->conf_ctx[ngx_http_module.index])
 		return;	/* without `http` */
 	ours = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_ringpipe_module);
-	all = ((ngx_http_core_main_conf_t *)ngx_http_cycle_get_module_main_conf(
-		cycle, ngx_http_core_module))->phase_engine.handlers;
+	core = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
+	all = core->phase_engine.handlers;
+	ours->log_handlers = core->phases[NGX_HTTP_LOG_PHASE].handlers.elts;
+	ours->first_log_handler = *ours->log_handlers;
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
 		ph = find_handler(all, hooks[i].handler);
 		remove_handler(all, ph);
