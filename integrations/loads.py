@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 from integrations import servers, tracers
@@ -72,6 +73,31 @@ def check_growth(case, uses):
     if len(uses) >= 30:
         case.assertLess(min(use[2] for use in last), 1.1 * max(use[2] for use in first) + 1024,
                         "memory in KB")
+
+
+def soak(case, master, serving, reload, provider, trace):
+    """Start and end sessions in a server under load for SECONDS, and reload it in every tenth
+    round. Fail if the master and its worker use more and more.
+
+    `serving` returns the process that serves when it can be traced, else None. Each session has
+    ended before the next round.
+    """
+    begun, uses = time.monotonic(), []
+    while len(uses) < FEWEST or time.monotonic() < begun + SECONDS:
+        if len(uses) % 10 == 9:
+            reload()
+        pid = drive.wait_for(serving, "a socket", [master])
+        for tool in ("collect", "record"):
+            with session(command_of(tool, trace, pid, provider, master.pid), pid,
+                         provider) as recorder:
+                end(recorder)
+        drive.wait_for(lambda pid=pid: not servers.sessions(pid, provider), "the end of sessions",
+                       [master])
+        uses.append([sum(numbers) for numbers in zip(used(master.pid), used(pid))])
+        print("# descriptors, threads, KB:", *uses[-1], flush=True)
+    check_growth(case, uses)
+    print(f"# figure: {len(uses)} rounds of sessions in {provider} under load, in "
+          f"{time.monotonic() - begun:.0f} s")
 
 
 def main():

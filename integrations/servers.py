@@ -50,6 +50,11 @@ def install(folder, build=BUILD):
     return dict(os.environ, PKG_CONFIG_PATH=folder, PKG_CONFIG_SYSROOT_DIR=root)
 
 
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
 def is_descendant(pid, ancestor):
     while pid not in (0, ancestor):
         try:

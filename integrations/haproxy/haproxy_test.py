@@ -119,7 +119,9 @@ class HaproxyTest(haproxy_server.HaproxyCase):
             spans = [span for span in spans if span[0] != "late"]
         spans_only = collections.Counter(spans) - collections.Counter(rows)
         rows_only = collections.Counter(rows) - collections.Counter(spans)
-        self.assertEqual(spans_only, rows_only)
+        self.assertEqual(rows_only, collections.Counter())
+        # HAProxy drops a line while another thread writes one, and counts it.
+        self.assertLessEqual(spans_only.total(), int(haproxy.information("DroppedLogs")))
         return spans
 
     def test_every_request_has_a_span_that_equals_its_line_of_the_log(self):
@@ -263,7 +265,7 @@ class HaproxyTest(haproxy_server.HaproxyCase):
         self.assertLess(max(stop["status"] for stop in stops), 600)
         spans = collections.Counter(tuple(stop[field] for field in LOGGED) for stop in stops)
         rows = collections.Counter(haproxy.logged("ringpipe"))
-        self.assertEqual(spans - rows, collections.Counter())
+        self.assertLessEqual((spans - rows).total(), int(haproxy.information("DroppedLogs")))
         # What HAProxy refuses before it has a stream has a line without a backend.
         self.assertEqual({row[2:4] for row in rows - spans}, {("", 400)})
         paths = [start["path"] for start in of_name(events, "requestStart")]

@@ -202,7 +202,7 @@ class HostingTest(nginx_server.NginxCase):
         nginx = self.configure(master="off")
         nginx.start(False, ["strace", "-f", "-qq", "-o", log])
         self.addCleanup(nginx.process.kill)
-        [pid] = nginx_server.children(nginx.process.pid)
+        [pid] = servers.children(nginx.process.pid)
         nginx.pids = lambda: [pid]
         drive.wait_for(lambda: nginx.has_workers(1), "a socket", [nginx.process])
         self.check_events(nginx)

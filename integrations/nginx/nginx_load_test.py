@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 import nginx_server
@@ -249,26 +248,13 @@ class NginxLoadTest(nginx_server.NginxCase):
     @unittest.skipUnless(os.getuid() == 0, "recording all processes requires root")
     def test_reloads_and_sessions_under_load_leave_nothing_behind_in_nginx(self):
         nginx = self.serve()
-        end = time.monotonic() + loads.SECONDS
-        uses = []
-        trace = os.path.join(self.folder, "soak.nettrace")
+
+        def serving():
+            pids = nginx.pids()
+            return pids[0] if len(pids) == 1 and nginx.has_workers(1) else None
         with self.load(nginx, 36000):
-            while len(uses) < loads.FEWEST or time.monotonic() < end:
-                if len(uses) % 10 == 9:
-                    self.reload(nginx)
-                drive.wait_for(lambda: len(nginx.pids()) == 1 and nginx.has_workers(1),
-                               "a socket", [nginx.process])
-                [pid] = nginx.pids()
-                for tool in ("collect", "record"):
-                    command = loads.command_of(tool, trace, pid, "nginx", nginx.process.pid)
-                    with loads.session(command, pid, "nginx") as recorder:
-                        loads.end(recorder)
-                drive.wait_for(lambda: not servers.sessions(pid, "nginx"), "the end of sessions",
-                               [nginx.process])
-                uses.append([sum(numbers) for numbers in zip(loads.used(nginx.process.pid),
-                                                             loads.used(pid))])
-                print("# descriptors, threads, KB:", *uses[-1], flush=True)
-        loads.check_growth(self, uses)
+            loads.soak(self, nginx.process, serving, lambda: self.reload(nginx), "nginx",
+                       os.path.join(self.folder, "soak.nettrace"))
 
 
 if __name__ == "__main__":

@@ -69,11 +69,6 @@ def worker_pids(master):
             if "worker process" in line and "shutting down" not in line]
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
-
-
 class Nginx:
     """
     An nginx in a folder of its own. The configuration is a text with {names}: `ports` become free
