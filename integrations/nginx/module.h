@@ -39,7 +39,7 @@ struct ringpipe_main {
 	ngx_uint_t upstream_count;
 	struct ringpipe_phase phases[RINGPIPE_PHASES];
 	ngx_http_handler_pt *log_handlers, first_log_handler;
-	bool has_phases;		/* ringpipe's checkers are in place */
+	bool has_checkers;		/* ringpipe's, which phases and upstreams need */
 };
 
 /* A request, its internal redirects and its subrequests. */
@@ -49,6 +49,7 @@ struct ringpipe_request {
 	ngx_uint_t spans;
 	struct rp_span phase;
 	void (*end_phase)(struct rp_span *span);
+	bool *is_freed;			/* set when nginx frees the request; NULL */
 	uint8_t flags;			/* of the trace */
 	unsigned has_trace:1;
 };
@@ -84,8 +85,18 @@ ngx_int_t ringpipe_counters_init(void);
 void ringpipe_phases_init(ngx_cycle_t *cycle);
 struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r);
 
+/* Watches a request while a function of nginx runs that may free it. */
+struct ringpipe_watch {
+	struct ringpipe_request *request;
+	bool is_freed, *outer;
+};
+
+void ringpipe_watch_begin(struct ringpipe_watch *watch, ngx_http_request_t *r);
+bool ringpipe_watch_end(struct ringpipe_watch *watch);	/* true: the request still exists */
+
 /* upstream.c */
 ngx_int_t ringpipe_upstream_init(ngx_conf_t *cf);
+void ringpipe_upstream_follow(ngx_http_request_t *r);
 
 /* connection.c */
 ngx_int_t ringpipe_tls_init(ngx_conf_t *cf);

@@ -2,6 +2,7 @@
 """Builds the module and runs Debian's nginx with it, for the tests and the benchmark."""
 
 import contextlib
+import http.client
 import os
 import shutil
 import signal
@@ -115,6 +116,16 @@ class Nginx:
             with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
                 return answer.read().decode()
         return ""
+
+    def post(self, path, body):
+        """Send a body in a second part. Return the status of the answer."""
+        client = http.client.HTTPConnection("127.0.0.1", self.ports["front"], timeout=PATIENCE)
+        with contextlib.closing(client):
+            client.putrequest("POST", path)
+            client.putheader("Content-Length", str(len(body)))
+            client.endheaders()
+            client.send(body)
+            return client.getresponse().status
 
     def stop(self):
         if self.process and self.process.poll() is None:

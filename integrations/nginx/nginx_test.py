@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The module in Debian's nginx: what nginx says of its requests equals what the trace holds."""
 import collections
+import contextlib
 import http.client
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -47,6 +49,11 @@ http {{
 			proxy_cache cache;
 			proxy_cache_valid 1m;
 		}}
+		location /chosen {{ proxy_pass http://127.0.0.1:$arg_port; }}
+		location /named {{
+			resolver 127.0.0.1:{dns} ipv6=off;
+			proxy_pass http://$arg_name:{back};
+		}}
 		location /unknown {{ ringpipe_trace_context off; proxy_pass http://back; }}
 		location /quiet {{ ringpipe_spans off; return 200 "quiet"; }}
 		location /checked {{ auth_request /quiet; try_files /page.txt =404; }}
@@ -74,7 +81,7 @@ class Nginx(nginx_server.Nginx):
                         "-subj", "/CN=localhost", "-keyout", folder + "/key.pem",
                         "-out", folder + "/certificate.pem"], check=True, timeout=PATIENCE,
                        stderr=subprocess.DEVNULL)
-        super().__init__(RINGPIPE, folder, CONFIGURATION, ("front", "back", "tls", "closed"),
+        super().__init__(RINGPIPE, folder, CONFIGURATION, ("front", "back", "tls", "closed", "dns"),
                          module=module, workers=workers, master=master)
 
     def log(self):
@@ -213,6 +220,38 @@ class NginxTest(nginx_server.NginxCase):
         self.assertGreaterEqual(len(failed), 1)
         for stop in failed:
             self.assertEqual(stop["peer"], f"127.0.0.1:{nginx.ports['closed']}")
+
+    def test_an_upstream_server_that_variables_choose_has_a_span(self):
+        nginx = self.serve()
+        dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(dns.close)
+        dns.bind(("127.0.0.1", nginx.ports["dns"]))
+
+        def answer():
+            """Answer that each name is 127.0.0.1."""
+            with contextlib.suppress(OSError):
+                while True:
+                    query, client = dns.recvfrom(512)
+                    dns.sendto(query[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + query[12:] +
+                               b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1", client)
+        threading.Thread(target=answer, daemon=True).start()
+        back = nginx.ports["back"]
+
+        def work():
+            nginx.get(f"/chosen?port={back}", {"traceparent": CALLER})
+            nginx.get(f"/chosen?port={nginx.ports['closed']}")
+            nginx.get("/named?name=some.test")
+            self.assertEqual(nginx.post(f"/chosen?port={back}", b"x" * 100000), 200)
+
+        events = self.record(nginx, work)
+        # The closed port may refuse immediately or later.
+        starts, stops = ([fields for fields in servers.of_name(events, name)
+                          if fields["peer"] == f"127.0.0.1:{back}"]
+                         for name in ("upstreamStart", "upstreamStop"))
+        self.assertEqual([start["upstream"] for start in starts],
+                         ["127.0.0.1", "some.test", "127.0.0.1"])
+        self.assertEqual([(stop["status"], stop["error"]) for stop in stops], [(200, False)] * 3)
+        self.assertEqual(len(servers.of_name(events, "requestStop")), 4)
 
     def test_the_status_of_the_cache_is_a_field(self):
         nginx = self.serve()

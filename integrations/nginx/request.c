@@ -41,6 +41,8 @@ static void on_free(void *data)
 	struct cleanup *cleanup = data;
 
 	end_request(cleanup->r, &cleanup->request);
+	if (cleanup->request.is_freed)
+		*cleanup->request.is_freed = true;
 }
 
 struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r)
@@ -54,6 +56,27 @@ struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r)
 		}
 	}
 	return NULL;
+}
+
+void ringpipe_watch_begin(struct ringpipe_watch *watch, ngx_http_request_t *r)
+{
+	watch->request = ringpipe_request_of(r->main);
+	watch->is_freed = false;
+	if (!watch->request)
+		return;
+	watch->outer = watch->request->is_freed;
+	watch->request->is_freed = &watch->is_freed;
+}
+
+bool ringpipe_watch_end(struct ringpipe_watch *watch)
+{
+	if (!watch->request)
+		return false;
+	if (!watch->is_freed)
+		watch->request->is_freed = watch->outer;
+	else if (watch->outer)
+		*watch->outer = true;
+	return !watch->is_freed;
 }
 
 static struct ringpipe_request *create(ngx_http_request_t *r)
@@ -192,33 +215,10 @@ static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *sp
 		begin_phase(request, begin, end);
 }
 
-static ngx_int_t on_rewrite(ngx_http_request_t *r)
+/* Marks the beginning of a phase in nginx's table of handlers. nginx does not call it. */
+static ngx_int_t mark(ngx_http_request_t *r)
 {
-	change_phase(r, nginx_rewrite_phase_begin, nginx_rewrite_phase_end);
-	return NGX_DECLINED;
-}
-
-static ngx_int_t on_preaccess(ngx_http_request_t *r)
-{
-	change_phase(r, nginx_preaccess_phase_begin, nginx_preaccess_phase_end);
-	return NGX_DECLINED;
-}
-
-static ngx_int_t on_access(ngx_http_request_t *r)
-{
-	change_phase(r, nginx_access_phase_begin, nginx_access_phase_end);
-	return NGX_DECLINED;
-}
-
-static ngx_int_t on_precontent(ngx_http_request_t *r)
-{
-	change_phase(r, nginx_precontent_phase_begin, nginx_precontent_phase_end);
-	return NGX_DECLINED;
-}
-
-static ngx_int_t on_content(ngx_http_request_t *r)
-{
-	change_phase(r, nginx_content_phase_begin, nginx_content_phase_end);
+	(void)r;
 	return NGX_DECLINED;
 }
 
@@ -365,15 +365,17 @@ ngx_int_t ringpipe_counters_init(void)
 	return NGX_OK;
 }
 
+/* In the order of nginx's table. */
 static const struct {
 	ngx_http_phases phase;
-	ngx_http_handler_pt handler;
-} hooks[RINGPIPE_PHASES] = {
-	{ NGX_HTTP_REWRITE_PHASE, on_rewrite },
-	{ NGX_HTTP_PREACCESS_PHASE, on_preaccess },
-	{ NGX_HTTP_ACCESS_PHASE, on_access },
-	{ NGX_HTTP_PRECONTENT_PHASE, on_precontent },
-	{ NGX_HTTP_CONTENT_PHASE, on_content },
+	void (*begin)(struct rp_span *span);
+	void (*end)(struct rp_span *span);
+} phases[RINGPIPE_PHASES] = {
+	{ NGX_HTTP_REWRITE_PHASE, nginx_rewrite_phase_begin, nginx_rewrite_phase_end },
+	{ NGX_HTTP_PREACCESS_PHASE, nginx_preaccess_phase_begin, nginx_preaccess_phase_end },
+	{ NGX_HTTP_ACCESS_PHASE, nginx_access_phase_begin, nginx_access_phase_end },
+	{ NGX_HTTP_PRECONTENT_PHASE, nginx_precontent_phase_begin, nginx_precontent_phase_end },
+	{ NGX_HTTP_CONTENT_PHASE, nginx_content_phase_begin, nginx_content_phase_end },
 };
 
 static struct ringpipe_main *main_of(ngx_http_request_t *r)
@@ -386,14 +388,23 @@ static ngx_int_t check_phase(ngx_http_request_t *r, ngx_http_phase_handler_t *ph
 {
 	const struct ringpipe_main *ours = main_of(r);
 	ngx_http_phase_handler_pt checker = NULL;
+	struct ringpipe_watch watch;
+	ngx_int_t ret;
 
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
 		if (ours->phases[i].first == ph) {
-			hooks[i].handler(r);
+			change_phase(r, phases[i].begin, phases[i].end);
 			checker = ours->phases[i].checker;
 		}
 	}
-	return checker(r, ph);
+	if (ph != ours->phases[RINGPIPE_PHASES - 1].first)
+		return checker(r, ph);
+	/* The handler of the content may choose an upstream server. */
+	ringpipe_watch_begin(&watch, r);
+	ret = checker(r, ph);
+	if (ringpipe_watch_end(&watch))
+		ringpipe_upstream_follow(r);
+	return ret;
 }
 
 /* Precedes the handlers of the log phase. on_log() ends its span with the request. */
@@ -406,13 +417,14 @@ static ngx_int_t on_log_phase(ngx_http_request_t *r)
 /* The number of configurations whose phases have ringpipe's checkers. */
 static ngx_uint_t replaced;
 
-static void set_checkers(struct ringpipe_main *ours, bool has_phases)
+static void set_checkers(struct ringpipe_main *ours, bool has_checkers)
 {
-	ours->has_phases = has_phases;
-	replaced += has_phases ? 1 : -1;
+	ours->has_checkers = has_checkers;
+	replaced += has_checkers ? 1 : -1;
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
-		ours->phases[i].first->checker = has_phases ? check_phase : ours->phases[i].checker;
-	*ours->log_handlers = has_phases ? on_log_phase : ours->first_log_handler;
+		ours->phases[i].first->checker =
+			has_checkers ? check_phase : ours->phases[i].checker;
+	*ours->log_handlers = has_checkers ? on_log_phase : ours->first_log_handler;
 }
 
 /* Apart from find_location(), which then needs no stack. */
@@ -421,11 +433,11 @@ static __attribute__((noinline)) ngx_int_t trace_location(ngx_http_request_t *r,
 {
 	struct ringpipe_request *request = r == r->main ? ringpipe_request_of(r) : NULL;
 	struct ringpipe_main *ours = main_of(r);
-	bool has_phases = nginx_content_phase_start_enabled();
+	bool has_checkers = nginx_content_phase_start_enabled() | nginx_upstream_start_enabled();
 	ngx_int_t ret;
 
-	if (has_phases != ours->has_phases)
-		set_checkers(ours, has_phases);
+	if (has_checkers != ours->has_checkers)
+		set_checkers(ours, has_checkers);
 	/* The URI was rewritten, so the phases are repeated. */
 	if (request)
 		end_phase(request);
@@ -460,17 +472,9 @@ ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
-		if (add_handler(core, hooks[i].phase, hooks[i].handler) != NGX_OK)
+		if (add_handler(core, phases[i].phase, mark) != NGX_OK)
 			return NGX_ERROR;
 	return add_handler(core, NGX_HTTP_LOG_PHASE, on_log);
-}
-
-static ngx_http_phase_handler_t *find_handler(ngx_http_phase_handler_t *all,
-					      ngx_http_handler_pt handler)
-{
-	while (all->checker && all->handler != handler)
-		all++;
-	return all;
 }
 
 /* Removes a handler from nginx's table. The handlers after it move up by one place. */
@@ -485,7 +489,7 @@ static void remove_handler(ngx_http_phase_handler_t *all, ngx_http_phase_handler
 }
 
 /*
- * nginx made its table of handlers after ringpipe_request_init(). The hooks are in the order of the
+ * nginx made its table of handlers after ringpipe_request_init(). The marks are in the order of the
  * phases, so nothing before a place that is already known moves.
  */
 void ringpipe_phases_init(ngx_cycle_t *cycle)
@@ -502,7 +506,8 @@ void ringpipe_phases_init(ngx_cycle_t *cycle)
 	ours->log_handlers = core->phases[NGX_HTTP_LOG_PHASE].handlers.elts;
 	ours->first_log_handler = *ours->log_handlers;
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
-		ph = find_handler(all, hooks[i].handler);
+		for (ph = all; ph->handler != mark; ph++)
+			;
 		remove_handler(all, ph);
 		ours->phases[i].first = ph;
 		ours->phases[i].checker = ph->checker;

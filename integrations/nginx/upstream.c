@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests to upstream servers: one span for each server that is tried. The module stands between
- * nginx and the functions that choose the server of a request (struct ngx_peer_connection_s). A
- * `proxy_pass` whose name contains variables may resolve it at run time; such a request has no
- * span.
+ * nginx and the functions that choose the server of a request (struct ngx_peer_connection_s). nginx
+ * offers a place for them in each upstream of the configuration, but none for a name that contains
+ * variables and is no such upstream. There, the module looks for the server after nginx has chosen
+ * it, so a server that refuses the connection immediately has no span.
  */
 #include "module.h"
 
@@ -20,7 +21,8 @@ struct upstream {
 /* The functions by which a request chooses its servers, and the server that it uses. */
 struct peer {
 	ngx_http_request_t *r;
-	const struct upstream *upstream;
+	const ngx_str_t *host;
+	struct rp_counter *requests, *time;
 	void *data;
 	ngx_event_get_peer_pt get;
 	ngx_event_free_peer_pt free;
@@ -36,7 +38,6 @@ struct peer {
 static void begin(const ngx_peer_connection_t *connection, struct peer *peer)
 {
 	const struct ringpipe_request *request = ringpipe_request_of(peer->r->main);
-	const ngx_str_t *host = &peer->upstream->nginx->host;
 	struct rp_activity before, inner;
 
 	peer->begun_ns = ringpipe_now_ns();
@@ -46,7 +47,7 @@ static void begin(const ngx_peer_connection_t *connection, struct peer *peer)
 	rp_activity_get(&before);
 	rp_activity_set(&request->activity);
 	rp_span_begin(&peer->span, &inner);
-	nginx_upstream_start((const char *)host->data, host->len,
+	nginx_upstream_start((const char *)peer->host->data, peer->host->len,
 			     (const char *)connection->name->data, connection->name->len);
 	rp_activity_set(&before);
 }
@@ -54,21 +55,19 @@ static void begin(const ngx_peer_connection_t *connection, struct peer *peer)
 static void end(const ngx_peer_connection_t *connection, struct peer *peer, ngx_uint_t result)
 {
 	const ngx_http_upstream_state_t *state = peer->r->upstream->state;
-	const ngx_str_t *host = &peer->upstream->nginx->host;
 	const ngx_str_t *name = connection->name;
 	struct rp_activity before;
 	uint64_t duration_ns;
 
 	if (peer->begun_ns == 0)
 		return;
-	rp_counter_add(peer->upstream->requests, 1);
-	rp_counter_record(peer->upstream->time,
-			  (double)(ringpipe_now_ns() - peer->begun_ns) / 1e6);
+	rp_counter_add(peer->requests, 1);
+	rp_counter_record(peer->time, (double)(ringpipe_now_ns() - peer->begun_ns) / 1e6);
 	peer->begun_ns = 0;
 	if (peer->span.begun_ns == 0)
 		return;
 	duration_ns = rp_span_end(&peer->span, &before);
-	nginx_upstream_stop((const char *)host->data, host->len,
+	nginx_upstream_stop((const char *)peer->host->data, peer->host->len,
 			    name ? (const char *)name->data : "", name ? name->len : 0,
 			    (uint16_t)(state ? state->status : 0),
 			    state ? (uint64_t)state->bytes_received : 0,
@@ -128,23 +127,19 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static ngx_int_t init_peer(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *nginx)
+/* Puts the module between nginx and the functions of a request. */
+static struct peer *add_peer(ngx_http_request_t *r, const ngx_str_t *host,
+			     struct rp_counter *requests, struct rp_counter *time)
 {
-	const struct upstream key = { .nginx = nginx };
-	const struct ringpipe_main *ours =
-		ngx_http_get_module_main_conf(r, ngx_http_ringpipe_module);
-	const struct upstream *upstream =
-		bsearch(&key, ours->upstreams, ours->upstream_count, sizeof(key), compare);
 	ngx_peer_connection_t *connection = &r->upstream->peer;
-	struct peer *peer;
+	struct peer *peer = ngx_pcalloc(r->pool, sizeof(*peer));
 
-	if (!upstream || upstream->init_peer(r, nginx) != NGX_OK)
-		return NGX_ERROR;
-	peer = ngx_pcalloc(r->pool, sizeof(*peer));
 	if (!peer)
-		return NGX_ERROR;
+		return NULL;
 	peer->r = r;
-	peer->upstream = upstream;
+	peer->host = host;
+	peer->requests = requests;
+	peer->time = time;
 	peer->data = connection->data;
 	peer->get = connection->get;
 	peer->free = connection->free;
@@ -165,7 +160,65 @@ static ngx_int_t init_peer(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *
 		connection->save_session = save_session;
 	}
 #endif
-	return NGX_OK;
+	return peer;
+}
+
+static ngx_int_t init_peer(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *nginx)
+{
+	const struct upstream key = { .nginx = nginx };
+	const struct ringpipe_main *ours =
+		ngx_http_get_module_main_conf(r, ngx_http_ringpipe_module);
+	const struct upstream *upstream =
+		bsearch(&key, ours->upstreams, ours->upstream_count, sizeof(key), compare);
+
+	if (!upstream || upstream->init_peer(r, nginx) != NGX_OK)
+		return NGX_ERROR;
+	return add_peer(r, &nginx->host, upstream->requests, upstream->time) ? NGX_OK : NGX_ERROR;
+}
+
+static ngx_resolver_handler_pt nginx_on_resolved;	/* the same for all requests */
+
+static void on_resolved(ngx_resolver_ctx_t *resolved)
+{
+	ngx_http_request_t *r = resolved->data;
+	struct ringpipe_watch watch;
+
+	ringpipe_watch_begin(&watch, r);
+	nginx_on_resolved(resolved);
+	if (ringpipe_watch_end(&watch))
+		ringpipe_upstream_follow(r);
+}
+
+static void on_body(ngx_http_request_t *r)
+{
+	struct ringpipe_watch watch;
+
+	ringpipe_watch_begin(&watch, r);
+	ngx_http_upstream_init(r);
+	if (ringpipe_watch_end(&watch))
+		ringpipe_upstream_follow(r);
+}
+
+/* Finds the server of a request that nginx has begun, or waits until nginx can choose one. */
+void ringpipe_upstream_follow(ngx_http_request_t *r)
+{
+	ngx_http_upstream_t *u = r->upstream;
+	struct peer *peer;
+
+	if (!u || !u->resolved || u->peer.get == get_peer)
+		return;
+	if (u->peer.get && u->peer.connection && u->peer.name) {
+		/* Names that clients choose are no tags of counters, because they have no limit. */
+		peer = add_peer(r, &u->resolved->host, nginx_upstream_requests_counter(),
+				nginx_upstream_time_counter());
+		if (peer)
+			begin(&u->peer, peer);
+	} else if (u->resolved->ctx && u->resolved->ctx->handler != on_resolved) {
+		nginx_on_resolved = u->resolved->ctx->handler;
+		u->resolved->ctx->handler = on_resolved;
+	} else if (r->request_body && r->request_body->post_handler == ngx_http_upstream_init) {
+		r->request_body->post_handler = on_body;
+	}
 }
 
 static ngx_int_t count(ngx_pool_t *pool, struct upstream *upstream)
