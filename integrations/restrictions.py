@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Restrictions of servers for the tests of modules, as the units of systemd state them."""
+"""Restrictions of servers, as the units of systemd state them, and the tests of a unit."""
 import ctypes
 import os
 import re
 import shutil
 import subprocess
+import unittest
 
 from integrations.servers import PATIENCE
 
@@ -60,3 +61,42 @@ def calls_in(path):
     """Return the system calls in a file that `strace -f -o` wrote."""
     with open(path, encoding="utf-8", errors="replace") as file:
         return set(re.findall(r"^\d+ +(\w+)\(", file.read(), re.M))
+
+
+class UnitTests:
+    """The tests of a unit, for a case with these members:
+
+    unit            the path of the unit
+    visible         a folder that the server reads, which may be below another mount
+    trace_restricted(wrapper, sockets, preexec_fn)
+                    start the server by the wrapper with `sockets` as TMPDIR, check that its events
+                    arrive in a trace, and return the id of a process of the server
+    trace_and_end(wrapper)
+                    the same with strace as the wrapper; end the server
+    """
+
+    @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
+    @unittest.skipUnless(can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
+    def test_a_server_with_the_rights_of_the_unit_is_traced(self):
+        # As /tmp: a process may change its user before it creates its socket.
+        sockets = os.path.join(self.folder, "sockets")
+        os.mkdir(sockets)
+        os.chmod(sockets, 0o1777)
+        pid = self.trace_restricted(read_only_root(self.folder, self.visible), sockets,
+                                    deny_write_execute)
+        with open(f"/proc/{pid}/mountinfo", encoding="utf-8") as file:
+            options = [line.split()[5] for line in file if line.split()[4] == "/"]
+        self.assertTrue(options[0].startswith("ro,"), options)
+
+    @unittest.skipUnless(can_check_units(), "no systemd-analyze")
+    def test_systemd_accepts_the_unit(self):
+        self.assertEqual(errors_of_unit(self.unit), [])
+
+    @unittest.skipUnless(can_check_units() and shutil.which("strace"),
+                         "no systemd-analyze, or no strace")
+    def test_the_unit_permits_every_system_call(self):
+        log = os.path.join(self.folder, "calls")
+        self.trace_and_end(["strace", "-f", "-qq", "-o", log])
+        used = calls_in(log)
+        self.assertIn("membarrier", used)
+        self.assertEqual(used - calls_of("@system-service", "@default"), set())

@@ -15,7 +15,6 @@ import haproxy_server
 from haproxy_server import HERE, PATIENCE, drive, restrictions, servers
 
 RINGPIPE, of_name = servers.RINGPIPE, servers.of_name
-UNIT = os.path.join(HERE, "haproxy.service")
 LIBRARY = "ringpipe_haproxy.so"
 CONFIGURATION = """
 global
@@ -41,7 +40,13 @@ listen inner
 """
 
 
-class HostingTest(haproxy_server.HaproxyCase):
+class HostingTest(restrictions.UnitTests, haproxy_server.HaproxyCase):
+    unit = os.path.join(HERE, "haproxy.service")
+
+    def setUp(self):
+        super().setUp()
+        self.visible = os.path.dirname(self.module)
+
     def configure(self, *arguments, module=None, threads=1, options="", rules=""):
         return haproxy_server.Haproxy(self.folder, CONFIGURATION, ("web", "inner"), arguments,
                                       module=module or self.module, threads=threads,
@@ -165,36 +170,19 @@ class HostingTest(haproxy_server.HaproxyCase):
         self.check_spans(haproxy)
         self.assertEqual(os.readlink(f"/proc/{haproxy.pid()}/root"), empty)
 
-    @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
-    @unittest.skipUnless(restrictions.can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
-    def test_haproxy_with_the_rights_of_the_unit_is_traced(self):
-        # As /tmp: a worker may change its user before it creates its socket.
-        sockets = os.path.join(self.folder, "sockets")
-        os.mkdir(sockets)
-        os.chmod(sockets, 0o1777)
-        wrapper = restrictions.read_only_root(self.folder, os.path.dirname(self.module))
-        haproxy = self.started(self.configure("-W"), wrapper=wrapper,
-                               preexec_fn=restrictions.deny_write_execute,
+    def trace_restricted(self, wrapper, sockets, preexec_fn):
+        haproxy = self.started(self.configure("-W"), wrapper=wrapper, preexec_fn=preexec_fn,
                                env={**os.environ, "TMPDIR": sockets})
         self.check_spans(haproxy)
         haproxy.reload()
         self.check_spans(haproxy)
+        return haproxy.pid()
 
-    @unittest.skipUnless(restrictions.can_check_units(), "no systemd-analyze")
-    def test_systemd_accepts_the_unit(self):
-        self.assertEqual(restrictions.errors_of_unit(UNIT), [])
-
-    @unittest.skipUnless(restrictions.can_check_units() and shutil.which("strace"),
-                         "no systemd-analyze, or no strace")
-    def test_the_unit_permits_every_system_call(self):
-        log = os.path.join(self.folder, "calls")
-        haproxy = self.started(self.configure("-W"), wrapper=["strace", "-f", "-qq", "-o", log])
+    def trace_and_end(self, wrapper):
+        haproxy = self.started(self.configure("-W"), wrapper=wrapper)
         self.check_spans(haproxy)
         haproxy.end()
         haproxy.process.wait(PATIENCE)
-        used = restrictions.calls_in(log)
-        self.assertIn("membarrier", used)
-        self.assertEqual(used - restrictions.calls_of("@system-service", "@default"), set())
 
     def test_a_full_disk_ends_the_trace_and_not_the_requests(self):
         haproxy = self.started(self.configure())

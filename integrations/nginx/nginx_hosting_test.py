@@ -13,7 +13,6 @@ import nginx_server
 from nginx_server import HERE, PATIENCE, drive, restrictions, servers
 
 RINGPIPE = servers.RINGPIPE
-UNIT = os.path.join(HERE, "nginx.service")
 CONFIGURATION = """
 load_module {module};
 {extra}
@@ -36,9 +35,12 @@ http {{
 """
 
 
-class HostingTest(nginx_server.NginxCase):
+class HostingTest(restrictions.UnitTests, nginx_server.NginxCase):
+    unit = os.path.join(HERE, "nginx.service")
+
     def setUp(self):
         super().setUp()
+        self.visible = self.build
         with open(self.folder + "/file", "w", encoding="ascii") as file:
             file.write("file\n")
 
@@ -179,28 +181,15 @@ class HostingTest(nginx_server.NginxCase):
                                     self.build], env={**os.environ, "TMPDIR": "/tmp"})
         self.check_events(nginx)
 
-    @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
-    @unittest.skipUnless(restrictions.can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
-    def test_nginx_with_the_rights_of_the_unit_is_traced(self):
-        # As /tmp: a worker may change its user before it creates its socket.
-        sockets = self.folder + "/sockets"
-        os.mkdir(sockets)
-        os.chmod(sockets, 0o1777)
-        nginx = self.serve(wrapper=restrictions.read_only_root(self.folder, self.build),
-                           preexec_fn=restrictions.deny_write_execute,
-                           env={**os.environ, "TMPDIR": sockets})
+    def trace_restricted(self, wrapper, sockets, preexec_fn):
+        nginx = self.serve(wrapper=wrapper, env={**os.environ, "TMPDIR": sockets},
+                           preexec_fn=preexec_fn)
         self.check_events(nginx)
+        return nginx.pids()[0]
 
-    @unittest.skipUnless(restrictions.can_check_units(), "no systemd-analyze")
-    def test_systemd_accepts_the_unit(self):
-        self.assertEqual(restrictions.errors_of_unit(UNIT), [])
-
-    @unittest.skipUnless(restrictions.can_check_units() and shutil.which("strace"),
-                         "no systemd-analyze, or no strace")
-    def test_the_unit_permits_every_system_call(self):
-        log = self.folder + "/calls"
+    def trace_and_end(self, wrapper):
         nginx = self.configure(master="off")
-        nginx.start(False, ["strace", "-f", "-qq", "-o", log])
+        nginx.start(False, wrapper)
         self.addCleanup(nginx.process.kill)
         [pid] = servers.children(nginx.process.pid)
         nginx.pids = lambda: [pid]
@@ -208,9 +197,6 @@ class HostingTest(nginx_server.NginxCase):
         self.check_events(nginx)
         os.kill(pid, signal.SIGQUIT)
         nginx.process.wait(PATIENCE)
-        used = restrictions.calls_in(log)
-        self.assertIn("membarrier", used)
-        self.assertEqual(used - restrictions.calls_of("@system-service", "@default"), set())
 
     def test_a_full_disk_ends_the_trace_and_not_the_requests(self):
         nginx = self.serve()

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """The extension where PostgreSQL has few rights."""
 import os
-import shutil
 import sys
 import tempfile
 import unittest
@@ -12,12 +11,14 @@ from postgresql_test import WithServer, of_name, read
 
 from integrations import restrictions  # postgresql_server has added the path
 
-UNIT = os.path.join(HERE, "postgresql.service")
 SETTINGS = "jit = off"
 
 
-class PostgresqlHostingTest(WithServer):
+class PostgresqlHostingTest(restrictions.UnitTests, WithServer):
+    unit = os.path.join(HERE, "postgresql.service")
+
     def setUp(self):
+        self.folder, self.visible = self.server.folder, self.server.programs
         self.server.more = SETTINGS
         self.addCleanup(self.server.stop)
         self.addCleanup(setattr, self.server, "as_user", self.server.as_user)
@@ -42,33 +43,17 @@ class PostgresqlHostingTest(WithServer):
             self.server.sql("CREATE TABLE IF NOT EXISTS written ()", "CHECKPOINT")
         self.assertTrue(of_name(read(traces + "/checkpoint"), "checkpointStop"))
 
-    @unittest.skipUnless(os.getuid() == 0, "a read-only root requires root")
-    @unittest.skipUnless(restrictions.can_deny_write_execute(), "the kernel lacks PR_SET_MDWE")
-    def test_a_server_with_the_rights_of_the_unit_is_traced(self):
-        self.server.as_user = [*restrictions.read_only_root(self.server.folder,
-                                                             self.server.programs),
-                               *self.server.as_user]
-        self.server.start(preexec_fn=restrictions.deny_write_execute)
-        with open(f"/proc/{self.server.process.pid}/mountinfo", encoding="utf-8") as file:
-            options = [line.split()[5] for line in file if line.split()[4] == "/"]
-        self.assertTrue(options[0].startswith("ro,"), options)
+    def trace_restricted(self, wrapper, sockets, preexec_fn):
+        self.server.as_user = [*wrapper, *self.server.as_user]
+        self.server.start(environment={"TMPDIR": sockets}, preexec_fn=preexec_fn)
         self.check_events()
+        return self.server.process.pid
 
-    @unittest.skipUnless(restrictions.can_check_units(), "no systemd-analyze")
-    def test_systemd_accepts_the_unit(self):
-        self.assertEqual(restrictions.errors_of_unit(UNIT), [])
-
-    @unittest.skipUnless(restrictions.can_check_units() and shutil.which("strace"),
-                         "no systemd-analyze, or no strace")
-    def test_the_unit_permits_every_system_call(self):
-        log = self.server.folder + "/calls"
+    def trace_and_end(self, wrapper):
         # The tracer is another process (-D), so the server keeps its pid.
-        self.server.start(wrapper=["strace", "-D", "-f", "-qq", "-o", log])
+        self.server.start(wrapper=[wrapper[0], "-D", *wrapper[1:]])
         self.check_events()
         self.server.stop()
-        used = restrictions.calls_in(log)
-        self.assertIn("membarrier", used)
-        self.assertEqual(used - restrictions.calls_of("@system-service", "@default"), set())
 
 
 if __name__ == "__main__":
