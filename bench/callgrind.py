@@ -8,6 +8,10 @@ import subprocess
 import tempfile
 
 
+# The allocator of the servers, whose cost does not depend on their heaps; None: glibc's.
+ALLOCATOR = None
+
+
 def instructions(command, **environment):
     """Return the instructions of a command, or None without a valgrind that can read its
     program."""
@@ -35,7 +39,8 @@ def server_instructions(server, work):
         os.chmod(folder, 0o777)
         wrapper = ['valgrind', '--quiet', '--tool=callgrind', '--trace-children=yes',
                    f'--callgrind-out-file={folder}/%p']
-        server.start(False, wrapper, dict(os.environ))
+        allocator = {'LD_PRELOAD': ALLOCATOR} if ALLOCATOR else {}
+        server.start(False, wrapper, {**os.environ, **allocator})
         try:
             work()
         finally:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """
 Measures what the modules in integrations/ cost their servers: CPU time of each request, in pairs of
-windows with a server that has no module, and instructions of each request, by callgrind.
+windows with a server that has no module, and instructions of each request, by callgrind with an
+allocator whose cost does not depend on the heap (fixed_malloc.c).
 
 `SERVERS` lists the servers. integrations/NAME/NAME_bench.py describes one by these names:
 
@@ -32,6 +33,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -40,6 +42,7 @@ import tempfile
 import time
 from unittest import mock
 
+import callgrind
 import measure
 from measure import row
 from record_cost import (CALM_CPUS, CALM_S, HERE, PAIRS, PLAIN, TOOL, Way, Window, added, drive,
@@ -47,6 +50,7 @@ from record_cost import (CALM_CPUS, CALM_S, HERE, PAIRS, PLAIN, TOOL, Way, Windo
 
 SERVERS = ('haproxy', 'nginx', 'postgresql', 'redis')
 SECONDS = 1.0
+ALLOCATOR = 'bench/bench-fixed-malloc.so'
 BASE, AGAIN = 'without the module', 'without the module, again'
 # Where the same server twice differs by more, instructions decide on the module that is off.
 NOISE = 0.2
@@ -204,6 +208,7 @@ def measure_server(build, name, pairs, seconds):
         except drive.Failure as failure:
             row(f'the module in {name}', str(failure))
             return True
+        callgrind.ALLOCATOR = shutil.copy(os.path.join(build, ALLOCATOR), folder)
         base, again = ServerWay(BASE, server), ServerWay(AGAIN, server)
         found = [ServerWay(way, server, module if is_loaded else None, providers, limit)
                  for way, (is_loaded, providers, limit) in server.WAYS.items()]
