@@ -75,12 +75,12 @@ uint64 ringpipe_counter_sum(enum ringpipe_counter counter)
 
 static void on_transaction(XactEvent event, void *data)
 {
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT)
+	if (event == XACT_EVENT_PRE_COMMIT && ringpipe_had_session)
+		ringpipe_sessions_poll();
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT)
 		ringpipe_count(RINGPIPE_COMMITS);
 	else if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
 		ringpipe_count(RINGPIPE_ABORTS);
-	else if (event == XACT_EVENT_PRE_COMMIT && ringpipe_had_session)
-		ringpipe_sessions_poll();
 }
 
 static bool check_traceparent(char **text, void **extra, GucSource source)

@@ -68,7 +68,7 @@ uint64 ringpipe_counter_sum(enum ringpipe_counter counter);
 void ringpipe_query_init(void);
 void ringpipe_log_init(void);
 void ringpipe_sampler_init(void);
-void ringpipe_sessions_update(uint64 generation);
+void ringpipe_sessions_update(void);
 
 uint64 ringpipe_plan_id(PlanState *state);
 void ringpipe_nodes_write(QueryDesc *query, uint64 plan_id);
@@ -81,13 +81,17 @@ static inline void ringpipe_count(enum ringpipe_counter counter)
 		ringpipe_shared->cells[MyProc->pgprocno].values[counter]++;
 }
 
-/* Starts and stops sessions of this process, if SQL wants others than it has. */
+/* Whether SQL wants other sessions than this process has. */
+static inline bool ringpipe_sessions_changed(void)
+{
+	return pg_atomic_read_u64(&ringpipe_shared->generation) != ringpipe_seen_generation;
+}
+
+/* Starts and stops sessions of this process. */
 static inline void ringpipe_sessions_poll(void)
 {
-	uint64 generation = pg_atomic_read_u64(&ringpipe_shared->generation);
-
-	if (unlikely(generation != ringpipe_seen_generation))
-		ringpipe_sessions_update(generation);
+	if (unlikely(ringpipe_sessions_changed()))
+		ringpipe_sessions_update();
 }
 
 #endif

@@ -196,13 +196,63 @@ static void on_free(void *data)
 	*link = statement->next;
 }
 
-static pg_noinline void start_traced(QueryDesc *query, int flags)
+static void on_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 {
-	struct statement first = {
-		.query = query,
-		.query_id = query->plannedstmt->queryId,
-	}, *statement;
+	struct statement *statement = find(query);
 
+	if (!statement) {
+		previous_run(query, direction, count, once);
+		return;
+	}
+	DURING(statement, previous_run(query, direction, count, once));
+	statement->rows += query->estate->es_processed;
+}
+
+static void on_finish(QueryDesc *query)
+{
+	struct statement *statement = find(query);
+
+	if (statement)
+		DURING(statement, previous_finish(query));
+	else
+		previous_finish(query);
+}
+
+static void on_end(QueryDesc *query)
+{
+	struct statement *statement = find(query);
+
+	if (statement && postgresql_nodes_node_enabled() && query->planstate->instrument)
+		DURING(statement, ringpipe_nodes_write(query, statement->plan_id));
+	if (statement)
+		end(statement, false);
+	previous_end(query);
+}
+
+#define TAKE(hook, previous, standard, own) \
+	((previous) = (hook) ? (hook) : (standard), (hook) = (own))
+
+/* A process takes these hooks for its first traced statement. Without them, others cost less. */
+static void take_hooks_of_execution(void)
+{
+	if (previous_run)
+		return;
+	TAKE(ExecutorRun_hook, previous_run, standard_ExecutorRun, on_run);
+	TAKE(ExecutorFinish_hook, previous_finish, standard_ExecutorFinish, on_finish);
+	TAKE(ExecutorEnd_hook, previous_end, standard_ExecutorEnd, on_end);
+}
+
+static pg_noinline void start_slow(QueryDesc *query, int flags)
+{
+	struct statement first = { .query = query, .query_id = query->plannedstmt->queryId };
+	struct statement *statement;
+
+	ringpipe_sessions_poll();
+	if ((flags & EXEC_FLAG_EXPLAIN_ONLY) || !is_traced()) {
+		previous_start(query, flags);
+		return;
+	}
+	take_hooks_of_execution();
 	if (postgresql_nodes_node_enabled())
 		query->instrument_options |= INSTRUMENT_ALL;
 	begin(&first, query->plannedstmt, CreateCommandTag((Node *)query->plannedstmt),
@@ -221,63 +271,12 @@ static pg_noinline void start_traced(QueryDesc *query, int flags)
 
 static void on_start(QueryDesc *query, int flags)
 {
-	const bool executes = !(flags & EXEC_FLAG_EXPLAIN_ONLY);
-
-	ringpipe_sessions_poll();
-	if (executes)
+	if (!(flags & EXEC_FLAG_EXPLAIN_ONLY))
 		ringpipe_count(RINGPIPE_STATEMENTS);
-	if (executes && unlikely(is_traced()))
-		start_traced(query, flags);
+	if (unlikely(ringpipe_sessions_changed() || is_traced()))
+		start_slow(query, flags);
 	else
 		previous_start(query, flags);
-}
-
-static pg_noinline void run_traced(struct statement *statement, QueryDesc *query,
-				   ScanDirection direction, uint64 count, bool once)
-{
-	DURING(statement, previous_run(query, direction, count, once));
-	statement->rows += query->estate->es_processed;
-}
-
-static void on_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
-{
-	struct statement *statement = find(query);
-
-	if (unlikely(statement))
-		run_traced(statement, query, direction, count, once);
-	else
-		previous_run(query, direction, count, once);
-}
-
-static pg_noinline void finish_traced(struct statement *statement, QueryDesc *query)
-{
-	DURING(statement, previous_finish(query));
-}
-
-static void on_finish(QueryDesc *query)
-{
-	struct statement *statement = find(query);
-
-	if (unlikely(statement))
-		finish_traced(statement, query);
-	else
-		previous_finish(query);
-}
-
-static pg_noinline void end_traced(struct statement *statement, QueryDesc *query)
-{
-	if (postgresql_nodes_node_enabled() && query->planstate->instrument)
-		DURING(statement, ringpipe_nodes_write(query, statement->plan_id));
-	end(statement, false);
-}
-
-static void on_end(QueryDesc *query)
-{
-	struct statement *statement = find(query);
-
-	if (unlikely(statement))
-		end_traced(statement, query);
-	previous_end(query);
 }
 
 static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
@@ -350,16 +349,10 @@ static void on_analyze(ParseState *state, Query *query, JumbleState *jumble)
 		previous_analyze(state, query, jumble);
 }
 
-#define TAKE(hook, previous, standard, own) \
-	((previous) = (hook) ? (hook) : (standard), (hook) = (own))
-
 void ringpipe_query_init(void)
 {
 	TAKE(post_parse_analyze_hook, previous_analyze, NULL, on_analyze);
 	TAKE(planner_hook, previous_planner, standard_planner, on_plan);
 	TAKE(ExecutorStart_hook, previous_start, standard_ExecutorStart, on_start);
-	TAKE(ExecutorRun_hook, previous_run, standard_ExecutorRun, on_run);
-	TAKE(ExecutorFinish_hook, previous_finish, standard_ExecutorFinish, on_finish);
-	TAKE(ExecutorEnd_hook, previous_end, standard_ExecutorEnd, on_end);
 	TAKE(ProcessUtility_hook, previous_utility, standard_ProcessUtility, on_utility);
 }

@@ -100,11 +100,11 @@ static struct ringpipe_wanted copy_of_wanted(int place)
 	return wanted;
 }
 
-void ringpipe_sessions_update(uint64 generation)
+void ringpipe_sessions_update(void)
 {
 	struct ringpipe_wanted wanted;
 
-	ringpipe_seen_generation = generation;
+	ringpipe_seen_generation = pg_atomic_read_u64(&ringpipe_shared->generation);
 	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
 		wanted = copy_of_wanted(i);
 		if (own[i].id && (own[i].id != wanted.id || !wanted.is_running))
