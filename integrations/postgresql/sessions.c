@@ -22,12 +22,12 @@
 /* The sessions of this process, in the order of the shared ones. */
 static struct {
 	int id;				/* 0: none */
+	int error;			/* of its start, negative */
 	struct rp_session *session;
 } own[RINGPIPE_SESSIONS_MAX];
 
 uint64 ringpipe_seen_generation;
 bool ringpipe_had_session;
-static int last_error;			/* of rp_session_start(), negative */
 
 /* Adds to the shared figures of a session, if its place still belongs to it. */
 static void add_stats(int place, int id, int processes, bool failed,
@@ -69,6 +69,7 @@ static void start_own(int place, const struct ringpipe_wanted *wanted)
 	const struct rp_session_stats none = RP_SESSION_STATS_INIT;
 	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
 	struct rp_session_provider *list;
+	int error;
 
 	if (!ringpipe_had_session)
 		before_shmem_exit(stop_all, 0);
@@ -81,13 +82,14 @@ static void start_own(int place, const struct ringpipe_wanted *wanted)
 	options.buffer_bytes = (size_t)wanted->buffer_mb << 20;
 	/* The library's own folder, below /dev/shm. */
 	options.recover_path = wanted->recover ? "" : NULL;
-	last_error = rp_providers_parse(wanted->providers, &list, &options.provider_count, NULL);
-	if (last_error == 0) {
+	error = rp_providers_parse(wanted->providers, &list, &options.provider_count, NULL);
+	if (error == 0) {
 		options.providers = list;
-		last_error = rp_session_start(&options, &own[place].session);
+		error = rp_session_start(&options, &own[place].session);
 		free(list);
 	}
-	add_stats(place, wanted->id, last_error == 0, last_error != 0, &none);
+	own[place].error = error;
+	add_stats(place, wanted->id, error == 0, error != 0, &none);
 }
 
 static struct ringpipe_wanted copy_of_wanted(int place)
@@ -212,10 +214,11 @@ Datum ringpipe_start(PG_FUNCTION_ARGS)
 				errmsg("%d sessions are running", RINGPIPE_SESSIONS_MAX),
 				errhint("Stop one by ringpipe_stop().")));
 	ringpipe_sessions_poll();
-	if (own[place].id == id && own[place].session)
+	/* Another process may have stopped the session already. */
+	if (own[place].id != id || own[place].session)
 		PG_RETURN_INT32(id);
 	(void)end_wanted(id);
-	errno = -last_error;
+	errno = -own[place].error;
 	ereport(ERROR, (errcode_for_file_access(),
 			errmsg("cannot start a session in \"%s\": %m", folder)));
 }
