@@ -32,6 +32,15 @@ def read_only_root(writable, visible):
     return ["unshare", "--mount", "sh", "-c", script, writable, visible]
 
 
+def other_root(root, *visible):
+    """Return the beginning of a command whose root directory is `root`, which has a /tmp of its
+    own. `visible` are folders below /tmp that the command needs."""
+    script = "root=$1 && shift && mkdir $root && mount --rbind / $root && " \
+        "mount -t tmpfs tmpfs $root/tmp && while [ $1 != -- ]; do mkdir -p $root$1 && " \
+        "mount --bind $1 $root$1 && shift || exit; done; shift && exec chroot $root \"$@\""
+    return ["unshare", "--mount", "sh", "-c", script, "sh", root, *visible, "--"]
+
+
 def can_check_units():
     return bool(shutil.which("systemd-analyze"))
 

@@ -172,13 +172,10 @@ class HostingTest(restrictions.UnitTests, nginx_server.NginxCase):
 
     @unittest.skipUnless(os.getuid() == 0, "another root requires root")
     def test_nginx_in_another_root_is_traced(self):
-        root = self.folder + "/root"
-        script = "mkdir $0 && mount --rbind / $0 && mount -t tmpfs tmpfs $0/tmp && " \
-            "mkdir -p $0$1 $0$2 && mount --bind $1 $0$1 && mount --bind $2 $0$2 && " \
-            "shift 2 && exec chroot $0 \"$@\""
         # Workers, which have another user, create their sockets in this root's /tmp.
-        nginx = self.serve(wrapper=["unshare", "--mount", "sh", "-c", script, root, self.folder,
-                                    self.build], env={**os.environ, "TMPDIR": "/tmp"})
+        nginx = self.serve(wrapper=restrictions.other_root(self.folder + "/root", self.folder,
+                                                           self.build),
+                           env={**os.environ, "TMPDIR": "/tmp"})
         self.check_events(nginx)
 
     def trace_restricted(self, wrapper, sockets, preexec_fn):

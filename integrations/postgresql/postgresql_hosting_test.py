@@ -3,10 +3,12 @@
 """The extension where PostgreSQL has few rights."""
 import os
 import sys
+import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
-from postgresql_server import HERE, drive, servers, why_not
+from postgresql_server import HERE, PATIENCE, drive, run, servers, why_not
 from postgresql_test import WithServer, of_name, read
 
 from integrations import restrictions  # postgresql_server has added the path
@@ -42,6 +44,45 @@ class PostgresqlHostingTest(restrictions.UnitTests, WithServer):
                                "--providers", "postgresql"):
             self.server.sql("CREATE TABLE IF NOT EXISTS written ()", "CHECKPOINT")
         self.assertTrue(of_name(read(traces + "/checkpoint"), "checkpointStop"))
+
+    def control(self, *arguments):
+        run([*self.server.as_user, self.server.programs + "/pg_ctl", "-w", "-D", self.server.data,
+             "-l", self.server.log, *arguments], env=self.server.environment,
+            cwd=self.server.folder)
+
+    def test_a_daemon_is_traced(self):
+        self.server.configure()
+        self.control("start")
+        self.addCleanup(self.control, "stop", "-m", "immediate")
+        with open(self.server.data + "/postmaster.pid", encoding="ascii") as file:
+            daemon = mock.Mock(pid=int(file.readline()))
+        with mock.patch.object(self.server, "process", daemon):
+            self.check_events()
+
+    def test_a_single_process_without_a_postmaster_is_traced(self):
+        self.server.configure()
+        trace = self.server.folder + "/single.nettrace"
+        environment = dict(self.server.environment, RINGPIPE_CONFIG="postgresql",
+                           RINGPIPE_OUTPUT=trace)
+        done = subprocess.run([*self.server.as_user, self.server.programs + "/postgres",
+                               "--single", "-D", self.server.data, "postgres"], check=True,
+                              env=environment, cwd=self.server.folder, text=True,
+                              input="SELECT 6 * 7 AS answer\n"
+                              "SELECT 1 / (n - 1) FROM generate_series(1, 2) AS n\n",
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        self.assertIn('answer = "42"', done.stdout)
+        stops = [stop["error"] for stop in of_name(read(trace), "queryStop")]
+        self.assertEqual(stops, [False, True])
+
+    @unittest.skipUnless(os.getuid() == 0, "another root requires root")
+    def test_a_server_in_another_root_is_traced(self):
+        self.server.as_user = [*restrictions.other_root(self.server.folder + "/root",
+                                                         self.server.folder, self.root),
+                               *self.server.as_user]
+        # The processes create their sockets in this root's /tmp.
+        self.server.start(environment={"TMPDIR": "/tmp"})
+        self.assertNotEqual(os.readlink(f"/proc/{self.server.process.pid}/root"), "/")
+        self.check_events()
 
     def trace_restricted(self, wrapper, sockets, preexec_fn):
         self.server.as_user = [*wrapper, *self.server.as_user]

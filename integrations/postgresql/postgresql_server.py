@@ -90,10 +90,13 @@ class Server:
         run([*self.as_user, *command], env=self.environment, cwd=self.folder,
             stderr=subprocess.STDOUT)
 
-    def start(self, preload="ringpipe", wrapper=(), environment=None, **popen):
-        """Start the server. A program `wrapper` may run it, to measure it."""
+    def configure(self, preload="ringpipe"):
         with open(self.data + "/postgresql.auto.conf", "w", encoding="ascii") as file:
             file.write(SETTINGS.format(folder=self.folder, preload=preload, more=self.more))
+
+    def start(self, preload="ringpipe", wrapper=(), environment=None, **popen):
+        """Start the server. A program `wrapper` may run it, to measure it."""
+        self.configure(preload)
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [*self.as_user, *wrapper, self.programs + "/postgres", "-D", self.data],

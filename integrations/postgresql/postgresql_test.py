@@ -470,6 +470,19 @@ class LongTest(WithLoad):
     def has_session(self, pid):
         return bool(servers.sessions(pid, "postgresql", self.server.environment))
 
+    def test_parallel_workers_write_their_own_statements(self):
+        number = self.begin("postgresql")
+        rows = self.server.sql(
+            "SET parallel_setup_cost = 0", "SET parallel_tuple_cost = 0",
+            "SET min_parallel_table_scan_size = 0", "SET parallel_leader_participation = off",
+            "SELECT count(*) FROM numbers", "SELECT pg_backend_pid()")
+        self.end(number)
+        leader = int(rows[-1][0])
+        workers = {pid for pid, events in self.events().items()
+                   for start in of_name(events, "queryStart") if start["is_parallel_worker"]}
+        self.assertTrue(workers)
+        self.assertNotIn(leader, workers)
+
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("bpftrace"), "bpftrace requires root")
     def test_all_tools_at_the_same_time_count_the_same(self):
         number = self.begin("postgresql")
