@@ -14,7 +14,7 @@ import time
 import unittest
 
 from postgresql_server import PATIENCE, drive, servers, why_not
-from postgresql_test import RINGPIPE, WithLoad, of_name, read
+from postgresql_test import RINGPIPE, WithLoad, read
 
 from integrations import loads, tracers  # postgresql_server has added the path
 
