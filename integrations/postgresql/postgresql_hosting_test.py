@@ -25,8 +25,8 @@ class PostgresqlHostingTest(restrictions.UnitTests, WithServer):
         self.addCleanup(self.server.stop)
         self.addCleanup(setattr, self.server, "as_user", self.server.as_user)
 
-    def check_events(self):
-        """Trace a session of SQL, whose rings are files, and the checkpointer by a tool."""
+    def check_session_of_sql(self):
+        """Trace a backend by SQL, with rings that are files. Return the folder of the trace."""
         traces = tempfile.mkdtemp(dir=self.server.folder)
         os.chmod(traces, 0o777)
         self.server.sql("CREATE EXTENSION IF NOT EXISTS ringpipe")
@@ -37,6 +37,11 @@ class PostgresqlHostingTest(restrictions.UnitTests, WithServer):
         [name] = os.listdir(traces)
         self.assertTrue(name.endswith(f"-{pid}.nettrace"), name)
         self.assertGreater(len(of_name(read(f"{traces}/{name}"), "queryStop")), 0)
+        return traces
+
+    def check_events(self):
+        """Trace a backend by SQL, and the checkpointer by a tool."""
+        traces = self.check_session_of_sql()
         checkpointer = self.server.pids()["checkpointer"]
         # A process opens its socket a little after its start.
         drive.wait_for(lambda: checkpointer in servers.processes(), "the socket")
@@ -45,9 +50,15 @@ class PostgresqlHostingTest(restrictions.UnitTests, WithServer):
             self.server.sql("CREATE TABLE IF NOT EXISTS written ()", "CHECKPOINT")
         self.assertTrue(of_name(read(traces + "/checkpoint"), "checkpointStop"))
 
+    def test_a_server_without_diagnostics_has_no_threads_and_is_traced_by_sql(self):
+        self.server.start(environment={"RINGPIPE_DIAGNOSTICS": "0"})
+        for title, pid in self.server.pids().items():
+            self.assertEqual(len(os.listdir(f"/proc/{pid}/task")), 1, title)
+        self.check_session_of_sql()
+
     def control(self, *arguments):
         run([*self.server.as_user, self.server.programs + "/pg_ctl", "-w", "-D", self.server.data,
-             "-l", self.server.log, *arguments], env=self.server.environment,
+             "-l", self.server.folder + "/daemon.log", *arguments], env=self.server.environment,
             cwd=self.server.folder)
 
     def test_a_daemon_is_traced(self):
