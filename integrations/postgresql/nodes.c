@@ -17,11 +17,11 @@ struct node_walk {
 	uint64 *hash;
 };
 
-/* FNV-1a over a number. */
+/* A multiplicative hash of a number. */
 static void mix(uint64 *hash, uint64 value)
 {
-	for (int i = 0; i < 64; i += 8)
-		*hash = (*hash ^ (value >> i & 0xff)) * UINT64CONST(0x100000001b3);
+	*hash = (*hash ^ value) * UINT64CONST(0x9e3779b97f4a7c15);
+	*hash ^= *hash >> 32;
 }
 
 static Relation relation_of(PlanState *state)

@@ -212,7 +212,8 @@ static void on_finish(QueryDesc *query)
 {
 	struct statement *statement = find(query);
 
-	if (statement)
+	/* A statement that only reads has no triggers, and nothing to do here. */
+	if (statement && (query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE))
 		DURING(statement, previous_finish(query));
 	else
 		previous_finish(query);
