@@ -130,6 +130,19 @@ class LongTest(WithLoad):
     def has_session(self, pid):
         return bool(servers.sessions(pid, "postgresql", self.server.environment))
 
+    def test_a_statement_of_a_trigger_is_a_child_of_the_statement_that_fires_it(self):
+        self.server.sql(
+            "CREATE TABLE fired (n int)", "CREATE FUNCTION fire() RETURNS trigger LANGUAGE "
+            "plpgsql AS $$ BEGIN PERFORM count(*) FROM numbers; RETURN NULL; END $$",
+            "CREATE TRIGGER fire AFTER INSERT ON fired FOR EACH ROW EXECUTE FUNCTION fire()")
+        events = self.record(
+            "INSERT INTO fired VALUES (1)",
+            "WITH added AS (INSERT INTO fired VALUES (2) RETURNING n) SELECT n FROM added")
+        starts = [event for event in events if event["event"] == "queryStart"]
+        by_activity = {start["activity"]: start["fields"]["command"] for start in starts}
+        self.assertEqual([by_activity.get(start.get("related_activity")) for start in starts
+                          if start["fields"]["depth"] == 1], ["INSERT", "SELECT"])
+
     def test_parallel_workers_write_their_own_statements(self):
         number = self.begin("postgresql")
         rows = self.server.sql(
