@@ -30,6 +30,7 @@ WAIT = 'src/lib/core/wait.c'
 SNAPSHOT = 'src/lib/core/snapshot.c'
 BATCH = 'src/lib/core/event_batch.h'
 RING = 'src/lib/ring/ring.c'
+MEMORY = 'src/lib/base/memory.c'
 
 ABORTS = ['ring_aborts']
 BLOCK = ['core_block', 'core_locks']
@@ -336,6 +337,12 @@ LIKELY = [
     Mutation('the fallback does not replace a full buffer', FALLBACK,
              'if (buffer < 0)\n\t\treturn ring;', 'if (buffer >= 0 || 1)\n\t\treturn ring;',
              ['stress-bursting']),
+    Mutation('the drain thread unmaps no address range', DRAIN,
+             'reap_ns = rp_memory_reap(rp_clock_monotonic_ns());', 'reap_ns = 0;', ['core_ranges']),
+    Mutation('an address range is forgotten and remains mapped', MEMORY,
+             '\t\tmunmap(ranges.rows[0].at, ranges.rows[0].bytes);\n', '', ['core_ranges']),
+    Mutation('an address range is unmapped too early', MEMORY,
+             'unmap_ranges(now_ns - RANGE_NS)', 'unmap_ranges(now_ns)', ['core_ranges']),
     Mutation('a buffer that was left never becomes free', BUFFERS,
              'any |= settle(session, source, &slot->owners[i]);', '(void)settle;',
              ['stress-accounting', 'core_block']),

@@ -104,11 +104,12 @@ static bool unmap_ranges(uint64_t until_ns)
 	return any;
 }
 
-uint64_t rp_memory_reap(void)
+uint64_t rp_memory_reap(uint64_t now_ns)
 {
 	if (rp_load_relaxed(&ranges.count) == 0)
 		return 0;
-	(void)unmap_ranges(rp_clock_monotonic_ns() - RANGE_NS);
+	if (now_ns > RANGE_NS)
+		(void)unmap_ranges(now_ns - RANGE_NS);
 	return rp_load_relaxed(&ranges.count) ? RANGE_NS : 0;
 }
 

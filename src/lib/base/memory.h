@@ -30,10 +30,10 @@ void rp_memory_unmap(void *memory, size_t size);
 int rp_memory_map_wiped(size_t size, void **ret_memory);
 
 /*
- * Unmap address ranges that are not in use for 10 seconds. Return: the time until the next call, in
- * nanoseconds; 0: no range is left.
+ * Unmap address ranges that are not in use for 10 seconds. `now_ns`: CLOCK_MONOTONIC. Return: the
+ * time until the next call, in nanoseconds; 0: no range is left.
  */
-uint64_t rp_memory_reap(void);
+uint64_t rp_memory_reap(uint64_t now_ns);
 
 /* Call them before a fork, and after it in both processes. The child has the same free ranges. */
 void rp_memory_fork_prepare(void);
