@@ -157,10 +157,12 @@ RP_BEGIN_DECLS
  * the drain thread sleeps and a ring is half full, the function makes one futex wake-up. If a
  * session has block_ms (session.h) and no space, the function waits for space after all other
  * sessions have the event. The wait is not a cancellation point.
- * Return: 0 if every session that wanted the event received it, or no session wanted it; -ENOBUFS
- * if at least one session lost the event for lack of space; -EMSGSIZE if the payload exceeds
- * RP_PAYLOAD_MAX, or secrets have to be replaced in more than 256 parts. The session and its stream
- * count lost events.
+ * Return: 0 if every session that wanted the event stored it in its buffers, or no session wanted
+ * it; -ENOBUFS if at least one session lost the event for lack of space; -EMSGSIZE if the payload
+ * exceeds RP_PAYLOAD_MAX, or secrets have to be replaced in more than 256 parts. The session and
+ * its stream count lost events. After a result of 0, a session can still lose the event: if its
+ * output fails (RP_LOSS_SINK), or if it stops during the call and the thread does not run for more
+ * than a second (RP_LOSS_DAMAGED).
  */
 RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
 			     unsigned int part_count);
