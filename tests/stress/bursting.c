@@ -19,6 +19,7 @@
 #define PROVIDER "Stress-Bursting"
 #define HEADER_BYTES 24u		/* of a record, in addition to its payload */
 #define BLOB_HEADER_BYTES 4u
+#define BLOB_MAX (RP_PAYLOAD_MAX - BLOB_HEADER_BYTES)
 #define SMALL_BYTES 30u
 #define THREADS_MAX 32u
 #define SEQUENCE_MAX 4096u		/* longer payloads are written under locks */
@@ -38,6 +39,7 @@ static const struct burst bursts[] = {
 	{ "1_to_4_kb", 1024, 4000 },
 	{ "above_4_kb", 4200, 16000 },
 	{ "64_kb", 65000, 65000 },
+	{ "the_largest_size", BLOB_MAX, BLOB_MAX },
 	{ "all_sizes", 0, 65000 },
 };
 

@@ -217,7 +217,7 @@ static void end(struct controller *controller, struct round *round)
 
 struct losses {
 	uint64_t all, own;	/* of the range; of its part that no other session shares */
-	/* Of a stop that may have given up on writes: other calls at the end, by their result. */
+	/* Calls at the end of a stop that may have given up on writes, by their result. */
 	uint64_t end_unrecorded, end_lost;
 };
 
