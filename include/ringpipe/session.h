@@ -86,10 +86,11 @@ struct rp_session_options {
 	const char *name;		/* shown in lists; NULL: "session" */
 	/*
 	 * The limit for the memory of all rings and of the sink, at least RP_SESSION_BUFFER_MIN;
-	 * 0: 64 MB. From 16 MB on (64 MB with 16 processors), any mix of sizes fills four fifths of
-	 * the limit before the first loss. At 4, 2 and 1 MB, a mix of events of up to 64 KB fills
-	 * at least 70, 50 and 25 % of it, and events of similar sizes 75, 60 and 40 %
-	 * (doc/architecture.md, "Memory").
+	 * 0: 64 MB. Before the first loss, events of any sizes fill four fifths of a limit of at
+	 * least 32 MB and 8 MB per processor. Large events leave more of a smaller limit unused,
+	 * because each event is in one buffer (doc/architecture.md, "Memory"). The worst sizes fill
+	 * at least 65 % of 16 MB, 50 % of 4 MB, 40 % of 2 MB and 25 % of 1 MB; events of up to 4 KB
+	 * fill 80 % of 16 MB, 75 % of 4 MB, 60 % of 2 MB and 40 % of 1 MB.
 	 */
 	size_t buffer_bytes;
 	const struct rp_session_provider *providers;

@@ -3,9 +3,9 @@
  * How the limit on a session's memory (buffer_bytes) is divided.
  *
  * A session that does not overwrite has a pool of buffers for all its writers. All buffers have the
- * same size, a power of two. Each concurrency id and each fallback lock claims one buffer after the
- * other (THE POOL in ring/slot.h). One thread alone can therefore fill all of the memory. When the
- * pool is exhausted, the unused space is the rest of the buffers that other writers are filling.
+ * same size: a power of two, or slightly more (with_largest_records()). Each concurrency id and each
+ * fallback lock claims one buffer after the other (THE POOL in ring/slot.h). One thread alone can
+ * therefore fill all of the memory. When the pool is exhausted, the unused space is the rest of the buffers that other writers are filling.
  * Many small buffers limit that waste. But if buffers are too small, the largest records leave much
  * of each unused. Locks of a pool of the smallest buffers therefore keep some rings that are nearly
  * full, for smaller records (choose_lock() in ring/fallback.c). The size of a buffer is:
@@ -45,6 +45,9 @@
 #define WAKE_DIVISOR 16u		/* claims wake the drain thread at this part of the pool */
 #define OPEN_DIVISOR 4u			/* part of a pool that locks leave partly filled */
 #define OPEN_MAX 8u
+#define ENLARGED (2u << 20)		/* limits from here on have slightly larger buffers */
+#define RECORD_SPACE ((size_t)(RP_RECORD_MAX + 7) & ~7ull)
+#define PAGE ((size_t)4096)
 #define RINGS_AT_START 8u
 #define FALLBACK_IDS (1u << 16)		/* first id of fixed fallback rings */
 #define STATE_IDS (1u << 17)		/* added to the ids of rings for state events */
@@ -77,6 +80,18 @@ static size_t buffer_size(size_t budget, size_t writers)
 	       budget / size * 2 <= RP_POOL_MAX)
 		size /= 2;
 	return size < BUFFER_MIN ? BUFFER_MIN : size;
+}
+
+/*
+ * Return the size for as many of the largest records as there are multiples of 64 KB in `size`. In
+ * a buffer of 128 KB, the largest record leaves half unused. In files, buffers keep a size that is
+ * a power of two. The smallest sessions keep it too, because they would have a buffer less.
+ */
+static size_t with_largest_records(const struct rp_session *session, size_t size)
+{
+	const size_t bytes = (size / RP_PAYLOAD_MAX * RECORD_SPACE + PAGE - 1) & ~(PAGE - 1);
+
+	return session->recovery || session->budget_bytes < ENLARGED ? size : bytes;
 }
 
 static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
@@ -145,7 +160,7 @@ static int make_pool(struct rp_session *session)
 	 */
 	size_t writers = session->ring_count ? session->ring_count :
 			 (size_t)sysconf(_SC_NPROCESSORS_CONF);
-	size_t size = buffer_size(session->budget_bytes, writers);
+	size_t size = with_largest_records(session, buffer_size(session->budget_bytes, writers));
 	size_t count = (session->budget_bytes - set_sink_share(session)) / size;
 
 	if (count > RP_POOL_MAX)
@@ -157,7 +172,7 @@ static int make_pool(struct rp_session *session)
 		return -ENOMEM;
 	session->pool_count = (uint32_t)count;
 	session->pool_wake = count / WAKE_DIVISOR;
-	if (size == BUFFER_MIN)
+	if (size < 2 * BUFFER_MIN)
 		session->pool_open = count / OPEN_DIVISOR < OPEN_MAX ? count / OPEN_DIVISOR :
 				     OPEN_MAX;
 	/* With few buffers, not every id may keep one; the other ids use the fallback. */

@@ -55,25 +55,29 @@ int rp_ring_create(size_t size, uint32_t id, struct rp_ring **ret_ring)
 
 _Static_assert(sizeof(struct rp_ring) <= ARRAY_STRIDE, "structs in an array do not overlap");
 
-int rp_ring_array_create(size_t size, uint32_t count, struct rp_ring_array *ret_array)
+int rp_ring_array_create(size_t bytes, uint32_t count, struct rp_ring_array *ret_array)
 {
-	size_t first = next_offset();
+	size_t first = next_offset(), size = 1;
 	struct rp_ring_array array = {
 		/* The same for each offset, so that a later array can have the address range. */
 		.control_bytes = (OFFSETS * OFFSET_BYTES + count * ARRAY_STRIDE + 4095) & ~4095ull,
 		.first = first,
-		.size = size,
+		.bytes = bytes,
 		.count = count,
 	};
-	int ret = rp_memory_map_once(array.control_bytes + count * size, &array.memory);
+	int ret = rp_memory_map_once(array.control_bytes + count * bytes, &array.memory);
 
 	if (ret != 0)
 		return ret;
+	while (size < bytes)
+		size *= 2;
 	for (uint32_t i = 0; i < count; i++) {
 		struct rp_ring *ring = rp_ring_array_at(&array, i);
 
-		ring->data = (uint8_t *)array.memory + array.control_bytes + i * size;
+		ring->data = (uint8_t *)array.memory + array.control_bytes + i * bytes;
 		ring->size = size;
+		ring->unused = size - bytes;
+		ring->tail = 0 - ring->unused;
 		ring->id = i;
 		rp_ring_set_pooled(ring);
 	}
@@ -88,13 +92,13 @@ struct rp_ring *rp_ring_array_at(const struct rp_ring_array *array, uint32_t ind
 
 void rp_ring_array_drop(const struct rp_ring_array *array, uint32_t index)
 {
-	rp_memory_unmap(rp_ring_array_at(array, index)->data, array->size);
+	rp_memory_unmap(rp_ring_array_at(array, index)->data, array->bytes);
 }
 
 void rp_ring_array_destroy(struct rp_ring_array *array)
 {
 	if (array->memory)
-		rp_memory_unmap(array->memory, array->control_bytes + array->count * array->size);
+		rp_memory_unmap(array->memory, array->control_bytes + array->count * array->bytes);
 	array->memory = NULL;
 }
 

@@ -45,7 +45,9 @@
  * A buffer of a session's pool (slot.h) is a ring that is filled once and mapped once. Its tail
  * remains a multiple of its size, so records lie in it from beginning to end. After the drain
  * thread has read all of it and no writer can reach it any more, rp_ring_recycle() moves tail and
- * head to the next multiple.
+ * head to the next multiple. A buffer in memory may have fewer bytes than its size, which is a
+ * power of two. Its tail is then that much before the multiple, so writers find the buffer full
+ * after the bytes that it has.
  *
  * A snapshot copies an overwriting ring, oldest sub-buffer first. After each sub-buffer, it checks
  * whether a writer discarded that sub-buffer during the copy. A writer discards a sub-buffer before
@@ -104,6 +106,7 @@ struct rp_ring {
 	/* The reader's line. */
 	uint64_t tail __attribute__((aligned(64)));
 	uint32_t id;		/* unique in its session; EventsLost reports it */
+	uint64_t unused;	/* a pool: bytes of `size` that the buffer does not have */
 	/* End of the last record of each sub-buffer. Unset if records fill it to its boundary. */
 	uint64_t ends[RP_RING_SUBBUFS] __attribute__((aligned(64)));
 	uint64_t lost_fallback;	/* events that found no space, counted under a fallback lock */
@@ -129,17 +132,17 @@ struct rp_ring_array {
 	void *memory;
 	size_t control_bytes;	/* before the data of the buffers */
 	size_t first;		/* offset of the first struct */
-	size_t size;		/* of each buffer */
+	size_t bytes;		/* of each buffer */
 	uint32_t count;
 };
 
 /*
- * Map `count` buffers of `size` bytes, a power of two and at least a page. The id of a buffer is
- * its index. Untouched pages take no memory. A forked child does not inherit the mapping.
+ * Map `count` buffers of `bytes` bytes, a multiple of the page size. The id of a buffer is its
+ * index. Untouched pages take no memory. A forked child does not inherit the mapping.
  *
  * Return: 0; -errno of mmap(2).
  */
-int rp_ring_array_create(size_t size, uint32_t count, struct rp_ring_array *ret_array);
+int rp_ring_array_create(size_t bytes, uint32_t count, struct rp_ring_array *ret_array);
 struct rp_ring *rp_ring_array_at(const struct rp_ring_array *array, uint32_t index);
 /* Unmap the data of one buffer, but not its struct. */
 void rp_ring_array_drop(const struct rp_ring_array *array, uint32_t index);
@@ -155,7 +158,7 @@ static inline void rp_ring_recycle(struct rp_ring *ring)
 	uint64_t begin = (rp_load_relaxed(&ring->head) + ring->size - 1) & -ring->size;
 
 	/* In this order, recovery after a crash between the two stores finds an empty ring. */
-	rp_store_release(&ring->tail, begin);	/* [RING-ROOM] */
+	rp_store_release(&ring->tail, begin - ring->unused);	/* [RING-ROOM] */
 	rp_store_release(&ring->head, begin);	/* [RING-PUB] */
 	/* A holder that left the lock in the middle of a record may have left this. */
 	rp_store_relaxed(&ring->intent, begin);
