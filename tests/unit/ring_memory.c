@@ -105,6 +105,33 @@ Test(ring_memory, free_ranges_do_not_prevent_a_larger_ring)
 }
 #endif
 
+/* Buffers with fewer bytes than their size, as writers and the drain thread see them. */
+Test(ring_memory, buffers_of_any_number_of_pages_do_not_overlap)
+{
+	const size_t bytes = 3 * 4096;
+	struct rp_ring_array array;
+
+	cr_assert_eq(rp_ring_array_create(bytes, 3, &array), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct rp_ring *ring = rp_ring_array_at(&array, i);
+
+		for (unsigned int round = 0; round < 3; round++) {
+			cr_expect_eq(ring->size - (ring->head - ring->tail), bytes);
+			cr_expect_eq(ring->head & (ring->size - 1), 0u);
+			ring->head += bytes;
+			rp_ring_recycle(ring);
+		}
+		memset(ring->data, (int)i + 1, bytes);
+	}
+	for (unsigned int i = 0; i < 3; i++) {
+		const struct rp_ring *ring = rp_ring_array_at(&array, i);
+
+		cr_expect_eq(ring->data[0], i + 1);
+		cr_expect_eq(ring->data[bytes - 1], i + 1);
+	}
+	rp_ring_array_destroy(&array);
+}
+
 Test(ring_memory, a_ring_in_a_file_begins_where_the_file_does)
 {
 	struct rp_ring *ring;

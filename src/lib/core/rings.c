@@ -2,13 +2,14 @@
 /*
  * How the limit on a session's memory (buffer_bytes) is divided.
  *
- * A session that does not overwrite has a pool of buffers for all its writers. All buffers have the
- * same size: a power of two, or slightly more (with_largest_records()). Each concurrency id and each
+ * A session that does not overwrite has a pool of buffers for all its writers. All buffers have one
+ * size: a power of two, or slightly more (with_largest_records()). Each concurrency id and each
  * fallback lock claims one buffer after the other (THE POOL in ring/slot.h). One thread alone can
- * therefore fill all of the memory. When the pool is exhausted, the unused space is the rest of the buffers that other writers are filling.
- * Many small buffers limit that waste. But if buffers are too small, the largest records leave much
- * of each unused. Locks of a pool of the smallest buffers therefore keep some rings that are nearly
- * full, for smaller records (choose_lock() in ring/fallback.c). The size of a buffer is:
+ * therefore fill all of the memory. When the pool is exhausted, the unused space is the rest of the
+ * buffers that other writers are filling. Many small buffers limit that waste. But if buffers are
+ * too small, the largest records leave much of each unused. Locks of a pool of the smallest buffers
+ * therefore keep some rings that are nearly full, for smaller records (choose_lock() in
+ * ring/fallback.c). The size of a buffer is:
  *
  *	a 128th of the limit; for a small limit a 64th, up to 512 KB; at least 128 KB, which holds
  *	the largest record; smaller for a large limit with more than 8 processors
