@@ -339,8 +339,6 @@ LIKELY = [
              ['stress-bursting']),
     Mutation('a buffer claims bytes of the next one', RING, 'ring->unused = size - bytes;', '',
              ['ring_memory']),
-    Mutation('a buffer that was emptied claims bytes of the next one', 'src/lib/ring/ring.h',
-             'begin - ring->unused', 'begin', ['stress-resting']),
     Mutation('the largest record leaves half of a buffer unused', RINGS,
              'session->budget_bytes < ENLARGED ? size : bytes', 'bytes ? size : 0',
              ['stress-bursting']),
