@@ -301,6 +301,8 @@ static int run_threads(struct top *top, const struct rp_recording_plan *plan, in
 	struct rp_output output = {
 		.path = "the pipe to the reader", .fd = write_fd, .filter_fd = -1,
 		.status_fd = -1, .stop_fd = plan->signal_fd,
+		/* The end of a child process makes `stop_fd` readable, too. */
+		.waits_again = true,
 	};
 	pthread_t reader, shower;
 	int error = pthread_create(&reader, NULL, read_session, top);

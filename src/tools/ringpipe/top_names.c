@@ -36,6 +36,7 @@ struct top_code {
 	char *name;			/* or NULL */
 	char *file;			/* without folders; or NULL */
 	bool is_method;			/* as in struct rp_top_function */
+	char *old_file;			/* that rows of a paused view may still have; or NULL */
 };
 
 struct rp_top_names {
@@ -77,6 +78,7 @@ void rp_top_names_destroy(struct rp_top_names *names)
 	for (size_t i = 0; i < names->code_count; i++) {
 		free(names->codes[i].name);
 		free(names->codes[i].file);
+		free(names->codes[i].old_file);
 	}
 	free(names->codes);
 	free(names);
@@ -337,7 +339,7 @@ static void name_methods(struct rp_top_names *names, bool has_new)
 		code->is_method = code->name;
 		/* The runtime maps the code that it generates from a file in memory. */
 		if (code->name && code->file && !strncmp(code->file, "memfd:", 6)) {
-			free(code->file);
+			code->old_file = code->file;
 			code->file = NULL;
 		}
 	}
