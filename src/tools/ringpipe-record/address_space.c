@@ -55,6 +55,18 @@ static void forget_unused(struct rp_address_space *space)
 	space->count = kept;
 }
 
+/* Forget what is of no file, because generated code comes and goes. */
+static void forget_generated(struct rp_address_space *space)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < space->count; i++) {
+		if (space->mapped[i].image)
+			space->mapped[kept++] = space->mapped[i];
+	}
+	space->count = kept;
+}
+
 /* Makes room for `mapped` by shortening, splitting and removing what overlaps it. */
 static int cut_overlap(struct rp_address_space *space, const struct rp_mapped *mapped)
 {
@@ -103,6 +115,8 @@ int rp_address_space_add(struct rp_address_space *space, const struct rp_mapped 
 	if (space->count >= RP_ADDRESS_SPACE_MAX) {
 		forget_unused(space);
 		/* The next call would forget few again. */
+		if (space->count > RP_ADDRESS_SPACE_MAX / 2)
+			forget_generated(space);
 		if (space->count > RP_ADDRESS_SPACE_MAX / 2)
 			space->count = 0;
 	}

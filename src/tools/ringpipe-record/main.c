@@ -445,6 +445,9 @@ static int run_recorder(struct run *run)
 	rp_scheduling_reset();
 	if (ret == 0 && run->output.regular)
 		rp_server_names_add(run->output.path, run->options->inlines, run->signal_fd);
+	else if (ret == 0 && run->options->inlines)
+		rp_tool_error("record: --inlines needs the trace in a file, which %s is not",
+			      run->output.path);
 	if (ret == 0 && run->log) {
 		print_result(run, run->log);
 		ret = write_archive(run);

@@ -470,13 +470,17 @@ uint64_t rp_perf_next_ns(const struct rp_perf *perf)
 /*
  * The kernel frees the ids of a thread before the thread leaves its processor for the last time.
  * Its id is -1 then, and so is the process's if it was the last thread. The sample is of the last
- * thread that ended on this processor.
+ * thread that ended on this processor, unless that was of another process: the thread may have been
+ * preempted, or have moved, since its end. The sample then belongs to the process's first thread.
  */
 static void find_ended(struct ring *ring, struct rp_perf_record *record)
 {
 	if (record->kind == RP_PERF_END) {
 		ring->ended_process = record->process;
 		ring->ended_thread = record->thread;
+	} else if (record->thread == -1 && record->process != -1 &&
+		   record->process != ring->ended_process) {
+		record->thread = record->process;
 	} else if (record->thread == -1) {
 		record->process = ring->ended_process;
 		record->thread = ring->ended_thread;

@@ -85,6 +85,7 @@ static int open_points(struct rp_recorder *recorder, const struct rp_waits_optio
 
 	rp_points_destroy(recorder->tracepoints);
 	recorder->tracepoints = NULL;
+	*ret_groups = 0;
 	own.threads = threads;
 	own.thread_count = count;
 	return rp_points_start(&own, queue_wait, recorder, &recorder->tracepoints, ret_groups);

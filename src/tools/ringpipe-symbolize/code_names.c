@@ -282,7 +282,12 @@ static int find_file(struct rp_code_names *all, size_t index)
 		ret = query(names, file, file->path, DEBUG_DIRECTORY);
 	if (ret == 0)
 		ret = query_server(names, file);
-	return ret == 0 && names->inlines ? split_functions(names, file) : ret;
+	if (ret == 0 && names->inlines)
+		ret = split_functions(names, file);
+	/* A trace may have more files than a process may open. */
+	rp_inlines_close(names->inlines);
+	names->inlines = NULL;
+	return ret;
 }
 
 int rp_code_names_find(struct rp_code_names *names)

@@ -314,7 +314,7 @@ static int recover(const char *path, const struct rp_tool_options *options)
 
 int rp_command_recover(const struct rp_tool_options *options)
 {
-	const uint32_t mode = options->given & (RP_OPTION_LIST | RP_OPTION_PRUNE);
+	const rp_option_set mode = options->given & (RP_OPTION_LIST | RP_OPTION_PRUNE);
 	char standard[RP_RECOVERY_PARENT_BYTES];
 	const char *path = options->operand_count ? options->operands[0] : NULL;
 
