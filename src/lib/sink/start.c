@@ -20,10 +20,10 @@
  * this library in the process expands `{pid}` to the same name. A file system without locks has no
  * such protection.
  */
-int rp_sink_open_path(const char *path)
+static int open_output(const char *path, int flags)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-		      0600);
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+		      flags, 0600);
 	struct stat file;
 
 	if (fd < 0)
@@ -34,6 +34,11 @@ int rp_sink_open_path(const char *path)
 		return -EBUSY;
 	}
 	return fd;
+}
+
+int rp_sink_open_path(const char *path)
+{
+	return open_output(path, 0);
 }
 
 /* A caller's descriptor may not be open for writing (O_RDONLY, O_PATH). */
@@ -73,13 +78,6 @@ static int start_on(struct rp_session_setup *setup, int ret, struct rp_session *
 	return ret;
 }
 
-static bool is_missing(const char *path)
-{
-	struct stat file;
-
-	return lstat(path, &file) != 0 && errno == ENOENT;
-}
-
 /* Delete the file that a failed start created, if it is still at the path and empty. */
 static void remove_created(const char *path, int fd)
 {
@@ -95,9 +93,13 @@ static int start_at_path(struct rp_session_setup *setup, const struct rp_sink_co
 			 struct rp_session **ret_session)
 {
 	const char *path = setup->options->output_path;
-	const bool is_new = is_missing(path);
-	int fd = rp_sink_open_path(path), ret;
+	int fd = open_output(path, O_EXCL), ret;
+	const bool is_new = fd >= 0;
 
+	if (fd == -EEXIST) {
+		rp_failed_call = NULL;
+		fd = open_output(path, 0);
+	}
 	if (fd < 0)
 		return fd;
 	ret = rp_sink_create(fd, true, content, &setup->sink);
