@@ -174,6 +174,5 @@ Test(sample_hosts, end_of_a_session_waits_for_no_samples_of_a_host_that_has_left
 		rp_host_unregister();
 		cr_expect(rp_sample_has_begun(id));
 		cr_expect_eq(rp_session_stop(session, NULL), 0);
-		close(fd);
 	}
 }

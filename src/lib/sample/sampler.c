@@ -372,10 +372,10 @@ static void on_session(struct rp_provider *provider, const struct rp_provider_st
 
 void rp_sample_host_changed(void)
 {
-	const bool has_host = rp_host_samples_has_walk();
-	bool has_request = false;
+	bool has_request = false, has_host;
 
 	pthread_mutex_lock(&sampler.lock);
+	has_host = rp_host_samples_has_walk();
 	for (unsigned int i = 0; i < sampler.request_count; i++) {
 		struct sample_request *request = &sampler.requests[i];
 
