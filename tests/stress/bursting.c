@@ -113,6 +113,12 @@ static struct rp_session *start(size_t megabytes, int sockets[2])
 	return stress_start(PROVIDER, NULL, sockets[0], megabytes << 20, 0);
 }
 
+/* With more than one processor for each 8 MB, buffers are smaller: src/lib/core/rings.c. */
+static bool has_large_buffers(size_t megabytes)
+{
+	return megabytes >= 8 * (size_t)sysconf(_SC_NPROCESSORS_CONF);
+}
+
 /*
  * The sink has a quarter of 1 MB, and few buffers remain, of which each writer leaves one partly
  * filled and large records leave the ends. Of a buffer of 132 KB, records of the worst size leave a
@@ -126,11 +132,13 @@ static unsigned int least_percent(const struct burst *burst, size_t megabytes)
 		unsigned int similar, mixed, worst;
 	} least[] = {
 		{ 1, 40, 25, 25 }, { 2, 60, 50, 40 }, { 4, 75, 70, 50 }, { 8, 75, 70, 50 },
-		{ 16, 80, 80, 65 },
+		{ 16, 80, 75, 65 }, { 32, 80, 80, 75 },
 	};
 	const bool is_worst = burst->from == WORST_SIZE || burst->from == NEXT_WORST_SIZE ||
 			      (burst->from == BLOB_MAX && megabytes == 1);
 
+	if (is_worst && megabytes >= 16 && !has_large_buffers(megabytes))
+		return 50;
 	for (size_t i = 0; i < sizeof(least) / sizeof(*least); i++) {
 		if (megabytes == least[i].megabytes)
 			return is_worst ? least[i].worst :
