@@ -59,6 +59,8 @@ static void on_readable(int fd, void *data, int mask)
 int event_loop_begin(void)
 {
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	/* A session may have ended while the module was not loaded. */
+	atomic_store(&event_loop_has_session, false);
 	event_loop_update_soon();
 	if (redis->EventLoopAdd(timer_fd, REDIS_READABLE, on_readable, NULL) != REDIS_OK ||
 	    rp_provider_set_callback(redis_provider(), on_session, NULL) < 0)
