@@ -67,6 +67,9 @@ class Servers(Case):
                'off, more instructions')
     # redis has no hook that costs nothing, so its rows compare with an empty module, too.
     EMPTY = {'redis': ('an empty module, by instructions', 'an empty module, more instructions')}
+    # Only where the same server twice differs by more than servers.NOISE.
+    NOISY = {'redis': {f'redis, {way}, {row}' for way in ('request spans', 'everything')
+                       for row in ('by instructions without rseq', 'more instructions')}}
 
     def test_each_server_has_a_row_for_each_cost(self):
         suites = self.check('servers', has_plots=False)
@@ -85,7 +88,7 @@ class Servers(Case):
                     counted = self.COUNTED + self.EMPTY.get(name, ())
                     expected |= {f'{name}, {row}' for row in counted}
                 found = {row for row in rows if row.startswith(name + ', ')}
-                self.assertEqual(found, expected)
+                self.assertEqual(found - self.NOISY.get(name, set()), expected)
                 self.assertRegex(rows[f'{name}, CPU time of a {unit}, without the module'], '[1-9]')
 
 

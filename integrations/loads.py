@@ -84,7 +84,7 @@ def soak(case, master, serving, reload, provider, trace):
     """
     begun, uses = time.monotonic(), []
     while len(uses) < FEWEST or time.monotonic() < begun + SECONDS:
-        if len(uses) % 10 == 9:
+        if len(uses) % 10 == FEWEST - 1:
             reload()
         pid = drive.wait_for(serving, "a socket", [master])
         for tool in ("collect", "record"):

@@ -149,6 +149,9 @@ class LongTest(haproxy_server.HaproxyCase):
                     haproxy.reload()
                     workers.append(haproxy.pid())
                     servers.wait_for_session(workers[-1], "haproxy", recorder)
+                served = self.requests(haproxy)
+                drive.wait_for(lambda: self.requests(haproxy) > served + 8,
+                               "requests with a session", [haproxy.process])
             # The old workers end when their connections do.
             drive.wait_for(lambda: servers.children(haproxy.process.pid) == workers[-1:],
                            "the end of the old workers", [haproxy.process])

@@ -7,7 +7,7 @@ import tempfile
 
 import callgrind
 import servers
-from postgresql_server import Server, drive, install, why_not
+from postgresql_server import Server, drive, install, servers as tools, why_not
 
 __all__ = ['why_not']
 UNIT, UNITS = 'transaction', 'transactions'
@@ -54,7 +54,7 @@ class Cluster(Server):
 class Load:
     """PostgreSQL under pgbench's load."""
 
-    def __init__(self, module, folder, _ringpipe):
+    def __init__(self, module, folder, ringpipe):
         self.server = Cluster(module, folder)
         self.server.start()
         self.stack = contextlib.ExitStack()
@@ -64,6 +64,10 @@ class Load:
              '-T', '36000', 'postgres'], env=self.server.environment, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL))
         self.traced = drive.wait_for(self.backends, 'the load', [load])
+        if module:
+            # A process opens its socket a little after its start.
+            drive.wait_for(lambda: tools.processes(ringpipe).issuperset(self.traced),
+                           'the sockets', [load])
         self.pids = [self.server.process.pid, load.pid]
 
     def backends(self):
