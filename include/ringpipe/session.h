@@ -89,8 +89,8 @@ struct rp_session_options {
 	 * 0: 64 MB. Before the first loss, events of any sizes fill four fifths of a limit of at
 	 * least 32 MB and 8 MB per processor. Large events leave more of a smaller limit unused,
 	 * because each event is in one buffer (doc/architecture.md, "Memory"). The worst sizes fill
-	 * at least 65 % of 16 MB (two processors), 50 % of 4 MB, 40 % of 2 MB and 25 % of 1 MB; events of up to 4 KB
-	 * fill 80 % of 16 MB, 75 % of 4 MB, 60 % of 2 MB and 40 % of 1 MB.
+	 * at least 65 % of 16 MB with two processors, 50 % of 4 MB, 40 % of 2 MB and 25 % of 1 MB;
+	 * events of up to 4 KB fill 80 % of 16 MB, 75 % of 4 MB, 60 % of 2 MB and 40 % of 1 MB.
 	 */
 	size_t buffer_bytes;
 	const struct rp_session_provider *providers;
