@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -21,10 +22,23 @@ TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE_ID}-b7ad6b7169203331-01"
 
 
+given = set()
+
+
 def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
+    """Return a port that this program was not given before. It is below those of clients: under a
+    test's load these run out, and a client could take a port before the server listens there."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as ports:
+        ports = range(1024, int(ports.read().split()[0]))
+    while True:
+        # Without a range below, the kernel chooses.
+        port = random.choice(ports) if len(ports) > len(given) + 1000 else 0
+        with contextlib.suppress(OSError), socket.socket() as listening:
+            listening.bind(("127.0.0.1", port))
+            port = listening.getsockname()[1]
+            if port not in given:
+                given.add(port)
+                return port
 
 
 def processes(ringpipe=None):
