@@ -129,5 +129,12 @@ class Nginx:
 
     def stop(self):
         if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGQUIT)
-            self.process.wait(PATIENCE)
+            # nginx may look at its flag and then wait for events, so that it misses a signal.
+            for _ in range(PATIENCE):
+                self.process.send_signal(signal.SIGQUIT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(1)
+                    return
+            self.process.kill()
+            self.process.wait()
+            raise TimeoutError("nginx does not stop")
