@@ -343,7 +343,7 @@ LIKELY = [
              'session->budget_bytes < ENLARGED ? size : bytes', 'bytes ? size : 0',
              ['stress-bursting']),
     Mutation('the drain thread unmaps no address range', DRAIN,
-             'reap_ns = rp_memory_reap(rp_clock_monotonic_ns());', 'reap_ns = 0;', ['core_ranges']),
+             'reap_ns = rp_memory_reap(begun);', 'reap_ns = 0;', ['core_ranges']),
     Mutation('an address range is forgotten and remains mapped', MEMORY,
              '\t\tmunmap(ranges.rows[0].at, ranges.rows[0].bytes);\n', '', ['core_ranges']),
     Mutation('an address range is unmapped too early', MEMORY,

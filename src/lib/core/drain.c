@@ -226,7 +226,7 @@ static void *drain_run(void *data)
 			pause_until(begun + SPACING_NS);
 		begun = rp_clock_monotonic_ns();
 		result = run_pass(pass, map);
-		reap_ns = rp_memory_reap(rp_clock_monotonic_ns());
+		reap_ns = rp_memory_reap(begun);
 		if (result == RP_PASS_URGENT)
 			begun = 0;
 		else if (result == RP_PASS_DONE)
