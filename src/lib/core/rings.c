@@ -47,7 +47,6 @@
 #define OPEN_DIVISOR 4u			/* part of a pool that locks leave partly filled */
 #define OPEN_MAX 8u
 #define ENLARGED (2u << 20)		/* limits from here on have slightly larger buffers */
-#define RECORD_SPACE ((size_t)(RP_RECORD_MAX + 7) & ~7ull)
 #define PAGE ((size_t)4096)
 #define RINGS_AT_START 8u
 #define FALLBACK_IDS (1u << 16)		/* first id of fixed fallback rings */
@@ -90,7 +89,8 @@ static size_t buffer_size(size_t budget, size_t writers)
  */
 static size_t with_largest_records(const struct rp_session *session, size_t size)
 {
-	const size_t bytes = (size / RP_PAYLOAD_MAX * RECORD_SPACE + PAGE - 1) & ~(PAGE - 1);
+	const size_t records = size / RP_PAYLOAD_MAX;
+	const size_t bytes = (records * rp_record_step(RP_RECORD_MAX) + PAGE - 1) & ~(PAGE - 1);
 
 	return session->recovery || session->budget_bytes < ENLARGED ? size : bytes;
 }
