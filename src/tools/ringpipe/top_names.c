@@ -36,7 +36,7 @@ struct top_code {
 	char *name;			/* or NULL */
 	char *file;			/* without folders; or NULL */
 	bool is_method;			/* as in struct rp_top_function */
-	char *old_file;			/* that rows of a paused view may still have; or NULL */
+	bool is_generated;		/* the file is one in memory, which rows do not show */
 };
 
 struct rp_top_names {
@@ -78,7 +78,6 @@ void rp_top_names_destroy(struct rp_top_names *names)
 	for (size_t i = 0; i < names->code_count; i++) {
 		free(names->codes[i].name);
 		free(names->codes[i].file);
-		free(names->codes[i].old_file);
 	}
 	free(names->codes);
 	free(names);
@@ -338,10 +337,8 @@ static void name_methods(struct rp_top_names *names, bool has_new)
 		code->name = rp_top_methods_find(names->methods, code->address);
 		code->is_method = code->name;
 		/* The runtime maps the code that it generates from a file in memory. */
-		if (code->name && code->file && !strncmp(code->file, "memfd:", 6)) {
-			code->old_file = code->file;
-			code->file = NULL;
-		}
+		code->is_generated = code->name && code->file &&
+				     !strncmp(code->file, "memfd:", 6);
 	}
 }
 
@@ -410,8 +407,8 @@ int rp_top_names_group(struct rp_top_names *names, const struct rp_top_address *
 			names->codes, names->code_count, sizeof(*code), addresses[i].address)];
 
 		rows[i] = (struct rp_top_function){
-			code->name, code->file, code->address, addresses[i].now,
-			addresses[i].all, code->is_method,
+			code->name, code->is_generated ? NULL : code->file, code->address,
+			addresses[i].now, addresses[i].all, code->is_method,
 		};
 	}
 	*ret_count = merge_rows(rows, count);
