@@ -478,12 +478,11 @@ static void find_ended(struct ring *ring, struct rp_perf_record *record)
 	if (record->kind == RP_PERF_END) {
 		ring->ended_process = record->process;
 		ring->ended_thread = record->thread;
-	} else if (record->thread == -1 && record->process != -1 &&
-		   record->process != ring->ended_process) {
-		record->thread = record->process;
 	} else if (record->thread == -1) {
-		record->process = ring->ended_process;
-		record->thread = ring->ended_thread;
+		if (record->process == -1)
+			record->process = ring->ended_process;
+		record->thread = record->process == ring->ended_process ? ring->ended_thread :
+				 record->process;
 	}
 }
 
