@@ -75,6 +75,25 @@ Test(record_address_space, mappings_that_are_all_used_leave_the_memory_bounded)
 	rp_address_space_fini(&space);
 }
 
+Test(record_address_space, generated_code_does_not_displace_the_files)
+{
+	struct rp_address_space space = { 0 };
+
+	add(&space, mapping(0, 0));
+	use(&space, 0);
+	for (uint64_t i = 1; i < 2 * RP_ADDRESS_SPACE_MAX; i++) {
+		struct rp_mapped generated = mapping(i, 0);
+
+		generated.image = NULL;
+		add(&space, generated);
+		use(&space, i);
+		cr_assert_leq(space.count, RP_ADDRESS_SPACE_MAX);
+	}
+	expect(&space, 0);
+	expect(&space, 2 * RP_ADDRESS_SPACE_MAX - 1);
+	rp_address_space_fini(&space);
+}
+
 Test(record_address_space, a_child_has_a_copy_without_ids)
 {
 	struct rp_address_space space = { 0 }, copy = { 0 };
