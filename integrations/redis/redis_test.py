@@ -95,6 +95,20 @@ class RedisTest(RedisCase):
                 self.assertEqual(drive.interrupt(recorder), 0)
         self.assertEqual(server.run("get", "a"), ["1"])
 
+    def test_a_session_that_ended_while_the_module_was_unloaded_is_forgotten(self):
+        server = self.serve("--enable-module-command", "local")
+        with drive.running([redis_case.RINGPIPE, "collect", "--quiet", "-f", "-o", "/dev/null",
+                            "-p", str(server.process.pid)]) as recorder:
+            self.wait_for_session(server, recorder)
+            drive.wait_for(lambda: server.info("ringpipe")["ringpipe_session"] == "1",
+                           "the session", [recorder])
+            self.assertEqual(server.run("module", "unload", "ringpipe"), ["OK"])
+            self.assertEqual(drive.interrupt(recorder), 0)
+        path = os.path.join(self.module, "ringpipe.so")
+        self.assertEqual(server.run("module", "load", path), ["OK"])
+        drive.wait_for(lambda: server.info("ringpipe")["ringpipe_session"] == "0",
+                       "the end of the session", [server.process])
+
     def sockets_and_threads(self):
         """Return the sockets of a server before and after a save, and the number of its threads of
         ringpipe. The library opens the socket of other children 100 ms after the fork."""
