@@ -41,6 +41,13 @@ def free_port():
                 return port
 
 
+def skip_if(reason):
+    """End the program as a skipped test if there is a reason for that."""
+    if reason:
+        print(f"SKIP: {reason}")
+        sys.exit(77)
+
+
 def processes(ringpipe=None):
     """Return the ids of all processes that can be traced."""
     done = subprocess.run([ringpipe or RINGPIPE, "ps", "--format", "json"], stdout=subprocess.PIPE,

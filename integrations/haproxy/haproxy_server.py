@@ -204,10 +204,7 @@ class HaproxyCase(unittest.TestCase):
 
 
 def main(run=lambda: unittest.main("__main__")):
-    reason = why_not()
-    if reason:
-        print(f"SKIP: {reason}")
-        sys.exit(77)
+    servers.skip_if(why_not())
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         try:

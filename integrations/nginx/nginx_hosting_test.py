@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import unittest
 
 import nginx_server
@@ -210,8 +209,5 @@ class HostingTest(restrictions.UnitTests, nginx_server.NginxCase):
 
 
 if __name__ == "__main__":
-    missing = nginx_server.why_not()
-    if missing:
-        print(f"SKIP: {missing}")
-        sys.exit(77)
+    servers.skip_if(nginx_server.why_not())
     unittest.main()

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import unittest
 
 import nginx_server
@@ -258,8 +257,5 @@ class NginxLoadTest(nginx_server.NginxCase):
 
 
 if __name__ == "__main__":
-    missing = nginx_server.why_not() or (None if shutil.which("wrk") else "no wrk")
-    if missing:
-        print(f"SKIP: {missing}")
-        sys.exit(77)
+    servers.skip_if(nginx_server.why_not() or (None if shutil.which("wrk") else "no wrk"))
     loads.main()

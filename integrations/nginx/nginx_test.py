@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import unittest
@@ -379,8 +378,5 @@ class NginxTest(nginx_server.NginxCase):
 
 
 if __name__ == "__main__":
-    missing = nginx_server.why_not()
-    if missing:
-        print(f"SKIP: {missing}")
-        sys.exit(77)
+    servers.skip_if(nginx_server.why_not())
     unittest.main()

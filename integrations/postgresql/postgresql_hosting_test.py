@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """The extension where PostgreSQL has few rights."""
 import os
-import sys
 import subprocess
 import tempfile
 import unittest
@@ -109,8 +108,5 @@ class PostgresqlHostingTest(restrictions.UnitTests, WithServer):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print("SKIP:", reason)
-        sys.exit(77)
+    servers.skip_if(why_not())
     unittest.main()

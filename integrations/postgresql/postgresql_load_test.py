@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
@@ -275,8 +274,5 @@ class PostgresqlLoadTest(WithLoad):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print("SKIP:", reason)
-        sys.exit(77)
+    servers.skip_if(why_not())
     loads.main()

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
@@ -259,8 +258,5 @@ class LongTest(WithLoad):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print("SKIP:", reason)
-        sys.exit(77)
+    servers.skip_if(why_not())
     unittest.main()

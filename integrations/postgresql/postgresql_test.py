@@ -382,8 +382,5 @@ class PostgresqlTest(WithExtension):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print("SKIP:", reason)
-        sys.exit(77)
+    servers.skip_if(why_not())
     unittest.main()

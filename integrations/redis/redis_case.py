@@ -194,8 +194,5 @@ class RedisCase(unittest.TestCase):
 
 
 def main(run=lambda: unittest.main("__main__")):
-    reason = why_not()
-    if reason:
-        print(f"SKIP: {reason}")
-        sys.exit(77)
+    servers.skip_if(why_not())
     run()
