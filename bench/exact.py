@@ -19,6 +19,7 @@ import tempfile
 
 import disassembly
 import header
+import inbox_steps
 import summary_steps
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -163,9 +164,9 @@ def file(build):
                   for kind, text in KINDS.items()}}
 
 
-def summary(build):
-    """Count the instructions of `ringpipe report summary` for an event."""
-    found = summary_steps.figures(build)
+def by_valgrind(build, count):
+    """Return {compiler: {figure: number}} of a function that counts with valgrind."""
+    found = count(build)
     if not found:
         raise Skip('no valgrind that can read the program')
     compiler = subprocess.run([os.path.join(build, 'bench', 'bench-exact'), 'compiler'],
@@ -173,8 +174,18 @@ def summary(build):
     return {compiler: found}
 
 
+def summary(build):
+    """Count the instructions of `ringpipe report summary` for an event."""
+    return by_valgrind(build, summary_steps.figures)
+
+
+def inbox(build):
+    """Count the instructions that the in-box providers add to a call."""
+    return by_valgrind(build, inbox_steps.figures)
+
+
 PARTS = {'sites': sites, 'headers': headers, 'steps': steps, 'file': file,
-         'summary': summary}
+         'summary': summary, 'inbox': inbox}
 
 
 def depends_on_chance(key, name, now, before):

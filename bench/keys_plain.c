@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counterpart of keys.c's event, behind a load and a branch, whatever the build's default is.
+ * The counterpart of keys.c's event. Its check is a load and a branch, whatever the build's default
+ * is.
  */
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 0

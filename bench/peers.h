@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A logger of C++, behind functions of C. */
+/* A logger of C++, with functions of C. */
 #ifndef BENCH_PEERS_H
 #define BENCH_PEERS_H
 

@@ -163,7 +163,7 @@ class Recorder:
 
 
 class ShopLoad:
-    """The shop under wrk's load. What is counted is requests."""
+    """The shop under wrk's load. It counts requests."""
 
     def __init__(self, build, _folder):
         self.stack = contextlib.ExitStack()
@@ -188,7 +188,7 @@ class ShopLoad:
 
 
 class SwitchLoad:
-    """Two processes that wake one another. What is counted is context switches."""
+    """Two processes that wake one another. It counts context switches."""
 
     def __init__(self, build, folder):
         path = os.path.join(folder, 'count')
@@ -214,7 +214,7 @@ class SwitchLoad:
 
 
 class Window:
-    """What a load and a recorder used in a window of time."""
+    """The processor time of a load and a recorder in a window of time."""
 
     def __init__(self, load, recorder, seconds):
         begin_ns, machine = time.monotonic_ns(), machine_ns()
@@ -230,7 +230,7 @@ class Window:
 
     @staticmethod
     def sample(load, recorder):
-        """The load answers late when the machine is busy: take the mean of before and after."""
+        """The load answers late when the machine is busy: take the mean of two readings."""
         def times():
             found = [cpu_ns(pid) for pid in load.pids]
             return ({pid: ns for part in found for pid, ns in part.items()}, found[0],
@@ -359,7 +359,7 @@ def run_round(build, folder, make_load, ways, number, seconds):
 
 def run_pairs(build, make_load, ways, pairs, seconds):
     """Run rounds until there are enough in which the machine was calm, or twice as many; take the
-    calmest. What a round measured does not matter for that."""
+    calmest. The choice does not depend on the figures of a round."""
     with tempfile.TemporaryDirectory(dir=measure.output_folder()) as folder:
         rounds = []
         while (sum(others <= CALM_CPUS for others, _ in rounds) < pairs and

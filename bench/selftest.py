@@ -326,6 +326,14 @@ class ServerCost(unittest.TestCase):
         self.assertEqual(self.decide(0.3, 2000, 1004), (True, True))
         self.assertEqual(self.decide(0.3, 1000, 1006), (True, False))
 
+    def test_other_programs_add_no_instructions_to_a_server(self):
+        server = mock.Mock()
+        with mock.patch.object(servers.callgrind.shutil, 'which', lambda name: name):
+            servers.callgrind.server_instructions(server, lambda: None)
+        environment = server.start.call_args.args[2]
+        self.assertEqual({name: environment.get(name) for name in servers.callgrind.ALONE},
+                         {'RINGPIPE_DIAGNOSTICS': '0', 'RINGPIPE_LTTNG': '0'})
+
     def test_a_server_that_cannot_be_prepared_is_a_row(self):
         server = mock.Mock()
         server.why_not.return_value = None

@@ -21,10 +21,14 @@ allocator whose cost does not depend on the heap (fixed_malloc.c).
                        and count(), the number of requests so far
   prepare_empty(folder)
                        optional: build a module without any function in a folder; return its path
+  probes()             optional: a program of bpftrace for probes that the server has itself, which
+                       does what the request spans do
   CAN_START_SESSION    optional: True if instructions() passes RINGPIPE_CONFIG to the server
-  instructions(module, folder, ringpipe, count)
+  KINDS                optional: the kinds of requests, such as 'proxied', to count apart
+  instructions(module, folder, ringpipe, count, kind)
                        return the instructions of a server that starts, answers so many requests,
-                       and ends; or None without valgrind (callgrind.py has server_instructions())
+                       and ends; or None without valgrind (callgrind.py has server_instructions());
+                       `kind` is omitted without KINDS
 """
 
 import argparse
@@ -52,6 +56,7 @@ SERVERS = ('haproxy', 'nginx', 'postgresql', 'redis')
 SECONDS = 1.0
 ALLOCATOR = 'bench/bench-fixed-malloc.so'
 BASE, AGAIN = 'without the module', 'without the module, again'
+PROBES = 'its own probes and bpftrace'
 # Where the same server twice differs by more, instructions decide on the module that is off.
 NOISE = 0.2
 COUNTS = (500, 2500)	# of requests; their difference has no start and no end
@@ -95,29 +100,53 @@ class Collector:
             self.lost += int(found.group(1).replace(',', '')) if found else 0
 
 
-class ServerWay(Way):
-    """The server without its module, or with the module and a session for some providers."""
+class Bpftrace:
+    """bpftrace with a program, which has at least one map."""
 
-    def __init__(self, name, server, module=None, providers=None, limit=None):
+    def __init__(self, program):
+        self.child = subprocess.Popen(
+            ['bpftrace', '-B', 'line', '-e', 'BEGIN { printf("ready\\n"); } ' + program],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.pid, self.lost = self.child.pid, 0
+        while 'ready' not in self.child.stdout.readline():
+            if self.child.poll() is not None:
+                raise drive.Failure(f'bpftrace ended with {self.child.returncode}')
+
+    def close(self):
+        self.child.send_signal(signal.SIGINT)
+        if '@' not in self.child.communicate()[0]:
+            raise drive.Failure('bpftrace counted nothing')
+
+
+class ServerWay(Way):
+    """The server without its module, or with the module and a session for some providers; or
+    without its module and with a program of bpftrace."""
+
+    def __init__(self, name, server, module=None, providers=None, limit=None, program=None):
         super().__init__(name)
         self.server, self.module, self.providers, self.limit = server, module, providers, limit
+        self.program = program
         self.can_start_session = getattr(server, 'CAN_START_SESSION', False)
 
     def run(self, build, folder, _load, seconds):
         tool = os.path.join(build, TOOL)
         with tempfile.TemporaryDirectory(dir=folder) as own, \
                 contextlib.closing(self.server.Load(self.module, own, tool)) as load:
-            if not self.providers:
+            if not self.is_recorded():
                 time.sleep(min(CALM_S, seconds))
                 return Window(load, None, seconds)
-            collector = Collector(build, own, load, self.providers)
-            with contextlib.closing(collector):
+            recorder = Bpftrace(self.program) if self.program else \
+                Collector(build, own, load, self.providers)
+            with contextlib.closing(recorder):
                 time.sleep(min(CALM_S, seconds))
-                window = Window(load, collector, seconds)
-            self.lost += collector.lost
+                window = Window(load, recorder, seconds)
+            self.lost += recorder.lost
             return window
 
-    def instructions(self, build, folder):
+    def is_recorded(self):
+        return self.providers is not None or self.program is not None
+
+    def instructions(self, build, folder, *kind):
         """Return the instructions of a request, or None if valgrind cannot run the server. The
         server starts the session itself, so that it has no thread for a tool."""
         found = []
@@ -127,7 +156,7 @@ class ServerWay(Way):
                            'RINGPIPE_OUTPUT': os.path.join(own, 'trace-{pid}')}
                 with mock.patch.dict(os.environ, session if self.providers else {}):
                     found.append(self.server.instructions(
-                        self.module, own, os.path.join(build, TOOL), count))
+                        self.module, own, os.path.join(build, TOOL), count, *kind))
         return None if None in found else (found[1] - found[0]) / (COUNTS[1] - COUNTS[0])
 
 
@@ -162,16 +191,18 @@ def add_time_rows(name, way, base, noise):
              f'<= {way.limit}' if decides else '', bound <= way.limit if decides else None)
     row(f'  {name}, {way.name}, mean of {len(cost)} pairs', statistics.mean(cost), '%',
         spread=quartiles(cost))
-    if way.providers:
+    if way.is_recorded():
         row(f'  {name}, {way.name}, and the process that records',
             statistics.mean(added(way, base, server_ns)), '%')
+    if way.providers:
         ok &= row(f'  {name}, {way.name}, lost', way.lost, 'events', '0', way.lost == 0)
     return ok
 
 
-def add_instruction_rows(build, folder, name, base, found, noise):
+def add_instruction_rows(build, folder, name, base, found, noise, *kind):
     """Return False if a target is missed that the instructions decide."""
-    floor, ok = base.instructions(build, folder), True
+    floor, ok = base.instructions(build, folder, *kind), True
+    name = ' '.join([name, *kind])
     if floor is None:
         row(f'{name}, instructions of a request', 'cannot run')
         return True
@@ -179,7 +210,7 @@ def add_instruction_rows(build, folder, name, base, found, noise):
     for way in found:
         if way.providers and (noise <= NOISE or not way.can_start_session):
             continue
-        own = way.instructions(build, folder)
+        own = way.instructions(build, folder, *kind)
         more = 100 * (own / floor - 1)
         # The drain thread of a session wakes by time, and valgrind is slow and has no restartable
         # sequences: more instructions than without valgrind, so only what is off is judged.
@@ -191,6 +222,29 @@ def add_instruction_rows(build, folder, name, base, found, noise):
     return ok
 
 
+def ways_of_probes(name, server):
+    """Return the way of bpftrace and the server's own probes, in a list; an empty one without."""
+    if not hasattr(server, 'probes'):
+        return []
+    if os.getuid() != 0 or not shutil.which('bpftrace'):
+        row(f'{name}, {PROBES}', 'bpftrace requires root')
+        return []
+    return [ServerWay(PROBES, server, program=server.probes())]
+
+
+@contextlib.contextmanager
+def private_sockets(folder):
+    """Have servers put their sockets into a folder of their own. Tools that look only into the
+    usual folder do not find them, and so start no threads in them; tools that scan all processes,
+    such as `ringpipe ps`, still do."""
+    tempfile.gettempdir()	# which this process keeps
+    sockets = os.path.join(folder, 'sockets')
+    os.mkdir(sockets)
+    os.chmod(sockets, 0o1777)
+    with mock.patch.dict(os.environ, TMPDIR=sockets):
+        yield
+
+
 def measure_server(build, name, pairs, seconds):
     sys.path.insert(0, os.path.join(HERE, os.pardir, 'integrations', name))
     server = importlib.import_module(f'{name}_bench')
@@ -200,7 +254,8 @@ def measure_server(build, name, pairs, seconds):
         return True
     # Where modules find the shared library.
     os.environ['LD_LIBRARY_PATH'] = os.path.abspath(os.path.join(build, 'src'))
-    with tempfile.TemporaryDirectory(dir=measure.output_folder()) as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=measure.output_folder()))
         # Some servers give up root, and must still reach their files.
         os.chmod(folder, 0o755)
         try:
@@ -209,21 +264,25 @@ def measure_server(build, name, pairs, seconds):
             row(f'the module in {name}', str(failure))
             return True
         callgrind.ALLOCATOR = shutil.copy(os.path.join(build, ALLOCATOR), folder)
+        stack.enter_context(private_sockets(folder))
         base, again = ServerWay(BASE, server), ServerWay(AGAIN, server)
         found = [ServerWay(way, server, module if is_loaded else None, providers, limit)
                  for way, (is_loaded, providers, limit) in server.WAYS.items()]
-        others = run_pairs(build, folder, [base, *found, again], pairs, seconds)
+        peers = ways_of_probes(name, server)
+        others = run_pairs(build, folder, [base, *found, *peers, again], pairs, seconds)
         row(f'{name}, CPU time of a {server.UNIT}, {BASE}',
             statistics.mean(window.server_ns for window in base.windows), 'ns')
         noise = upper_bound(added(again, base, server_alone_ns))
         add_time_rows(name, again, base, noise)
-        ok = all([add_time_rows(name, way, base, noise) for way in found])
+        ok = all([add_time_rows(name, way, base, noise) for way in (*found, *peers)])
         row(f'  {name}, {server.UNITS} a second, {BASE}',
             statistics.mean(window.rate for window in base.windows))
         row(f'  {name}, used by other programs, at most', 100 * others, '%')
         if hasattr(server, 'prepare_empty'):
             found.insert(0, ServerWay('an empty module', server, server.prepare_empty(folder)))
-        return ok & add_instruction_rows(build, folder, name, base, found, noise)
+        kinds = [[kind] for kind in server.KINDS] if hasattr(server, 'KINDS') else [[]]
+        return all([ok, *(add_instruction_rows(build, folder, name, base, found, noise, *kind)
+                          for kind in kinds)])
 
 
 def suite_servers(build, pairs=PAIRS, seconds=SECONDS, names=SERVERS):

@@ -12,8 +12,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+import measure
 import report
+import servers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUITES = ['enabled', 'peers', 'sizes', 'many', 'latency', 'delivery', 'memory', 'counters',
@@ -48,12 +51,29 @@ class Smoke(Case):
         # A recorder of the machine would take one of the 40 sessions that some suites start.
         self.check(*SUITES, RINGPIPE_DIAGNOSTICS='0')
 
+    def test_the_build_has_the_allocator_of_the_servers(self):
+        self.assertTrue(os.path.exists(os.path.join(BUILD, servers.ALLOCATOR)))
+
 
 class Recording(Case):
     """Alone: it opens sessions in all processes, and a process has a limited number of them."""
 
     def test_recording_becomes_figures_and_a_table(self):
         self.check('record', 'compress', has_plots=False)
+
+
+class Servers(unittest.TestCase):
+    def test_the_cost_of_a_module_in_a_server_becomes_rows(self):
+        # Without the instructions: valgrind is slow.
+        with mock.patch.object(measure, 'QUICK', True), \
+                mock.patch.object(servers, 'add_instruction_rows', lambda *_: True):
+            suite = measure.begin('servers')
+            self.assertTrue(servers.suite_servers(BUILD, names=('postgresql',)))
+        names = [row['name'] for row in suite.rows]
+        if names[0] == 'the module in postgresql':
+            self.skipTest(suite.rows[0]['value'])
+        for way in ('off', 'request spans', 'everything', servers.PROBES):
+            self.assertTrue([name for name in names if name.startswith(f'postgresql, {way}')], way)
 
 
 if __name__ == '__main__':

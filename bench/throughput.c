@@ -95,7 +95,7 @@ static struct rp_session *start_to_socket(size_t bytes)
 	return bench_start_to(ends[0], "Bench-Throughput", bytes);
 }
 
-/* The floor: the kernel's time for writing so many bytes to a file, the best of 256 MB. */
+/* The floor: the kernel's time for writing that many bytes to a file, the best of 256 MB. */
 static double write_alone(const char *path, double bytes)
 {
 	static char buffer[1 << 20];

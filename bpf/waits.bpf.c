@@ -44,8 +44,9 @@ struct thread_wait {
 };
 
 /*
- * For threads without storage: the kernel does not make storage while it is at work on another
- * thread's on the same processor, or has no memory at hand. A thread that ends removes its entry.
+ * For threads without task storage. The kernel refuses to create it while it changes that of
+ * another thread on the same processor, or if it has no memory without a wait. A thread that ends
+ * removes its entry.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

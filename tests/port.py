@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where a process's default diagnostic port is. By its pid alone nobody finds it: another process,
-which had that pid before and was killed, may have left a socket in the same folder."""
+"""Finds a process's default diagnostic port. Its pid alone does not identify the port: another
+process, which had that pid before and was killed, may have left a socket in the same folder."""
 import os
 
 

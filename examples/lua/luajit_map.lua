@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Names the machine code of LuaJIT for `ringpipe record` and perf. LuaJIT compiles paths through
--- hot code, its traces. This module writes a line into /tmp/perf-PID.map for each new trace:
+-- hot code, its traces. This module writes a line into /tmp/perf-PID.map for each new trace, and
+-- replaces the file of an earlier process with the same id:
 --
 --	luajit -e 'package.path = "examples/lua/?.lua;" .. package.path' -l luajit_map PROGRAM.lua
 --
@@ -9,7 +10,7 @@ local ffi = require "ffi"
 local util = require "jit.util"
 
 ffi.cdef "int getpid(void);"
-local map = assert(io.open(("/tmp/perf-%d.map"):format(ffi.C.getpid()), "a"))
+local map = assert(io.open(("/tmp/perf-%d.map"):format(ffi.C.getpid()), "w"))
 map:setvbuf("line")
 
 local begun = {}	-- the place where a trace begins, by the number of the trace

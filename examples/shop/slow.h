@@ -12,7 +12,7 @@
  *	disk		reads that bypass the page cache
  *	processor	another process of higher priority uses the thread's processor
  *	page		reads of a mapped file whose pages are no longer in the page cache
- *	supplier	another process, behind a socket, answers late; it continues the trace
+ *	supplier	another process answers late, on a socket; it continues the trace
  */
 #ifndef SHOP_SLOW_H
 #define SHOP_SLOW_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A service that the shop asks: a process behind a socket, with a span of its own. */
+/* A service that the shop asks: a process with a socket and its own span. */
 #ifndef SHOP_SUPPLIER_H
 #define SHOP_SUPPLIER_H
 

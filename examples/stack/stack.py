@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts nginx, an application, PostgreSQL and redis, records them under load and explains the
+"""Starts nginx, an application, PostgreSQL and Valkey, records them under load and explains the
 slowest request.
 
 usage: stack.py BUILD OUT
@@ -19,6 +19,7 @@ import tempfile
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(FOLDER))
 MODULES = os.path.join(ROOT, "integrations")
+SETUP_VALKEY = os.path.join(ROOT, "scripts", "setup-valkey")
 sys.path[:0] = [ROOT, os.path.join(MODULES, "postgresql")]
 # pylint: disable=wrong-import-position
 import postgresql_server  # noqa: E402
@@ -81,9 +82,11 @@ def missing():
 
 
 def run(command, **options):
+    options = {"timeout": PATIENCE, **options}
     done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE,
-                          **options)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    # Also after success: an explanation states there what the recording lacks.
+    sys.stderr.write(done.stderr)
     if done.returncode != 0:
         raise drive.Failure(f"{command[0]} ended with {done.returncode}:\n{done.stdout}")
     return done.stdout
@@ -106,7 +109,7 @@ class Stack:
         if not os.path.exists(program):
             print(f"  {server} runs without a module", flush=True)
             return False
-        run([program, *arguments], env=self.environment)
+        run([program, *arguments], env=self.environment, timeout=10 * PATIENCE)
         if server not in self.traced:
             self.traced.append(server)
         return True
@@ -117,10 +120,20 @@ class Stack:
         self.exits.callback(drive.interrupt, process)
         return process
 
+    def redis_program(self):
+        """Return the server of Debian's Valkey, or of redis where Valkey cannot be had."""
+        done = subprocess.run([SETUP_VALKEY, self.build], check=False, stdin=subprocess.DEVNULL,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=2 * PATIENCE)
+        if done.returncode == 0:
+            return done.stdout.strip()
+        print(f"  redis runs instead of Valkey: {done.stderr.strip()}", flush=True)
+        return "redis-server"
+
     def start_redis(self):
         path = os.path.join(self.folder, "redis.sock")
         modules = os.path.join(self.folder, "redis")
-        command = ["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir",
+        command = [self.redis_program(), "--port", "0", "--unixsocket", path, "--save", "", "--dir",
                    self.folder]
         if self.module("redis", modules):
             command += ["--loadmodule", os.path.join(modules, "ringpipe.so")]
@@ -176,8 +189,12 @@ class Stack:
 def wait_for_workers(tool, stack, recorder):
     """Wait until the recording includes all servers, because it finds them one by one."""
     def is_recorded(pid):
-        rows = json.loads(run([tool, "list", "--format", "json", "-p", str(pid)]))
-        return any(row["kind"] == "session" for row in rows)
+        # A worker has no socket yet when it begins.
+        done = subprocess.run([tool, "list", "--format", "json", "-p", str(pid)], check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=PATIENCE)
+        return done.returncode == 0 and any(row["kind"] == "session"
+                                            for row in json.loads(done.stdout))
 
     def is_complete():
         with open(f"/proc/{stack.nginx}/task/{stack.nginx}/children", encoding="ascii") as file:
@@ -233,7 +250,7 @@ def main(build, out, seconds=3):
         os.unlink(trace)
     with contextlib.ExitStack() as exits:
         folder = exits.enter_context(tempfile.TemporaryDirectory())
-        print("nginx, an application, PostgreSQL and redis start …", flush=True)
+        print("nginx, an application, PostgreSQL and Valkey start …", flush=True)
         stack = Stack(build, folder, exits)
         record(tool, stack, stack.start_all(), trace, seconds)
     counts = collections.Counter(len(servers)

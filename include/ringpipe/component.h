@@ -109,8 +109,11 @@ struct rp_component {
 
 /*
  * The function that a component exports, and its name for dlsym(3). The host sets
- * component->size to the size that it knows. The component writes no more than that.
- * Return: 0; a negative errno value, which the host's caller gets.
+ * component->size to the size that it knows, and all other members to zero. The component writes no
+ * more than that. It starts its threads after rp_component_init() has succeeded and `stop` is set.
+ * Return: 0: if the host then refuses the component, it calls stop(). A negative errno value, which
+ * the host's caller gets: the component has ended its threads itself, and the host does not call
+ * stop().
  */
 typedef int (*rp_component_entry)(const struct rp_component_host *host,
 				  struct rp_component *component);
@@ -179,7 +182,7 @@ static inline void rp_component_control(void *state, uint32_t provider, uint64_t
  * @events_bytes: the size of `events`.
  *
  * Context: the component's entry.
- * Return: 0; -EINVAL: the host's or the component's struct is too short.
+ * Return: 0; -EINVAL if the host's or the component's struct is too short.
  */
 static inline int rp_component_init(struct rp_component_state *state,
 				    const struct rp_component_host *host, void *events,
@@ -202,7 +205,7 @@ static inline int rp_component_init(struct rp_component_state *state,
 }
 
 /*
- * The begin of a table of known events whose functions have signatures, in place of the first 8
+ * The start of a table of known events whose functions have signatures, in place of the first 8
  * bytes of other tables. `ringpipe gen --to component` generates such tables. Host and component
  * may have generated them from two versions of a manifest, with events in another order.
  */

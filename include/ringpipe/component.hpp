@@ -23,8 +23,8 @@
 namespace ringpipe {
 
 /*
- * A field of a dynamic event: a type of RP_COMPONENT_FIELD, an enumeration, a string, a string view,
- * or a component_blob. The value must live until the event is written.
+ * A field of a dynamic event: a type of RP_COMPONENT_FIELD, an enumeration, a string, a string
+ * view, or a component_blob. The value must live until the event is written.
  */
 template<typename T> struct component_field {
 	const char *name;

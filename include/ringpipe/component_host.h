@@ -51,11 +51,11 @@ struct rp_component_options {
  * @options: copied, except what it points to.
  *
  * Context: any thread, not a signal handler; allocates; calls the component.
- * Return: 0; -EINVAL: the size of the options is invalid, there is no entry or provider, both
- * providers are the same, or the component's struct is too short; -EEXIST: this component is
- * attached, or a provider has events with the names above; -EDEADLK: called by the callback of one
- * of these providers, and the component was stopped again; -ENOMEM: an allocation fails; the
- * entry's error.
+ * Return: 0; -EINVAL if the size of the options is invalid, there is no entry or provider, both
+ * providers are the same, or the component's struct is too short, and the component was stopped
+ * again; -EEXIST if this component is attached, or a provider has events with the names above;
+ * -EDEADLK if called by the callback of one of these providers, and the component was stopped
+ * again; -ENOMEM if an allocation fails; or the entry's error.
  */
 RP_PUBLIC int rp_component_attach(rp_component_entry entry,
 				  const struct rp_component_options *options,
@@ -73,8 +73,8 @@ RP_PUBLIC int rp_component_attach(rp_component_entry entry,
  *
  * Context: any thread, not a signal handler. Waits for control() in other threads, and for threads
  * inside fire_dynamic().
- * Return: 0; -EDEADLK: called by control() or by the provider's own callback; the component then
- * remains attached.
+ * Return: 0; -EDEADLK if called by control(), by stop() or by the provider's own callback, or while
+ * another call for the same link runs; this call then changes nothing.
  */
 RP_PUBLIC int rp_component_detach(struct rp_component_link *link);
 

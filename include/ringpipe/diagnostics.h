@@ -21,8 +21,8 @@
 /*
  * The library creates the thread that serves clients when the first client connects. Until then the
  * program polls rp_diagnostics_fd(), and it calls rp_diagnostics_dispatch() once. A process has no
- * port until it calls rp_diagnostics_fd(). A server can therefore open the ports of its workers
- * after setuid(2), and none of the process that forks them. libc's locks and file functions cost
+ * port until it calls rp_diagnostics_fd(). A server can therefore open ports in its workers after
+ * setuid(2), and none in the process that forks them. libc's locks and file functions cost
  * less while a process has a single thread. RP_DIAGNOSTICS_POLL has precedence.
  */
 #define RP_DIAGNOSTICS_ON_DEMAND 0x4u

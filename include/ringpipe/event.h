@@ -122,9 +122,9 @@
  * Every session receives the bytes of the parts unchanged. `ringpipe gen` generates such events for
  * templates that the fields of RP_EVENT cannot express.
  *
- * Fields after the attributes, as in RP_EVENT_EX, describe the begin of the payload to the readers
- * of a trace, who see no further fields. The payload has the layout of nettrace there: RP_BOOL is 4
- * bytes, RP_GUID begins with numbers in the byte order of the machine, RP_TIME is in units of 100
+ * Fields after the attributes, as in RP_EVENT_EX, describe the start of the payload to the readers
+ * of a trace, which see no further fields. The payload has the layout of nettrace there: RP_BOOL is
+ * 4 bytes, RP_GUID begins with numbers in the byte order of the machine, RP_TIME is in units of 100
  * ns since 1601, and RP_STRING is UTF-16. RP_SECRET is not allowed. Listeners and other tracers get
  * the payload without fields.
  */

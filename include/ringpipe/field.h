@@ -70,8 +70,8 @@ RP_PUBLIC void rp_reader_get_fields(const struct rp_reader_event *event,
  * members.
  *
  * Context: any; nothing is allocated.
- * Return: 1 with a value; 0 after the last; -EBADMSG, also from all later calls: the payload is
- * shorter than its fields; -EINVAL: the size of `ret_value` is too small.
+ * Return: 1 with a value; 0 after the last; -EBADMSG, also from all later calls, if the payload is
+ * shorter than its fields; -EINVAL if the size of `ret_value` is too small.
  */
 RP_PUBLIC int rp_fields_next(struct rp_fields *fields, struct rp_value *ret_value);
 
@@ -80,8 +80,8 @@ RP_PUBLIC int rp_fields_next(struct rp_fields *fields, struct rp_value *ret_valu
  * @name: the field's name.
  *
  * Context: any.
- * Return: 0; -ENOENT: there is none; -EBADMSG: the payload ends before it; -EINVAL: the size of
- * `ret_value` is too small.
+ * Return: 0; -ENOENT if there is none; -EBADMSG if the payload ends before it; -EINVAL if the size
+ * of `ret_value` is too small.
  */
 RP_PUBLIC int rp_fields_find(const struct rp_fields *fields, const char *name,
 			     struct rp_value *ret_value);

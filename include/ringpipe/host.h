@@ -89,7 +89,10 @@ typedef int (*rp_host_walk_callback)(const struct rp_host_walk *walk, uint64_t *
 
 #define RP_HOST_NAME_BYTES 512u
 
-/* A function of the host, or a line of one. The library zeroes the struct and sets `size`. */
+/*
+ * A function of the host, or a line of one. For `resolve`, the library initialises the struct; for
+ * the visitor of `list_methods`, the host does.
+ */
 struct rp_host_method {
 	uint32_t size;
 	uint32_t line;			/* 0: unknown */
@@ -100,6 +103,7 @@ struct rp_host_method {
 };
 
 #define RP_HOST_METHOD_SIZE_V1 RP_SIZE_THROUGH_(struct rp_host_method, file)
+#define RP_HOST_METHOD_INIT RP_INIT_(struct rp_host_method)
 
 /*
  * Describe the method of a frame. Traces show it as "NAME FILE:LINE", without the parts that are
@@ -123,6 +127,7 @@ struct rp_host_module {
 };
 
 #define RP_HOST_MODULE_SIZE_V1 RP_SIZE_THROUGH_(struct rp_host_module, path)
+#define RP_HOST_MODULE_INIT RP_INIT_(struct rp_host_module)
 
 /* Functions of the library for rp_host.list_modules and rp_host.list_methods. */
 typedef void (*rp_host_module_visitor)(const struct rp_host_module *module, void *visit_data);
@@ -220,10 +225,11 @@ struct rp_host {
 	void (*start_up)(void *data);
 
 	/*
-	 * Process. `process_state` returns enum rp_host_process_state. It runs before any other
-	 * callback, in the context of that callback, and must be fast. Clients see `process_name`
-	 * instead of the name of the program's file, and `runtime_version` after the version of
-	 * ringpipe. The strings are copied. The version consists of letters, digits, '.' and '-'.
+	 * The process. `process_state` returns enum rp_host_process_state. It runs before each call
+	 * of another callback, in the same context, and must be fast. Clients see `process_name`
+	 * instead of the name of the program's file, and ringpipe's version with `runtime_version`
+	 * appended. The strings are copied. `runtime_version` consists of letters, digits, '.'
+	 * and '-'.
 	 */
 	int (*process_state)(void *data);
 	const char *process_name;
@@ -267,10 +273,10 @@ struct rp_host {
  * @host: the table.
  *
  * Context: any thread, not a signal handler; allocates; calls `start_up`.
- * Return: 0; -EINVAL: the size is invalid, a mode or command set is unknown, a mode or command set
- * lacks its callbacks, an interpreter's range is empty, a string is too long (RP_NAME_MAX) or has
- * other characters, or one of `allocate` and `release` is missing; -EBUSY: there is a host;
- * -ENOMEM: an allocation fails.
+ * Return: 0; -EINVAL if the size is invalid, a mode or command set is unknown, a mode or command
+ * set lacks its callbacks, an interpreter's range is empty, a string is too long (RP_NAME_MAX) or
+ * has other characters, or one of `allocate` and `release` is missing; -EBUSY if there is a host;
+ * -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_host_register(const struct rp_host *host);
 
@@ -300,7 +306,7 @@ RP_PUBLIC int rp_host_sample_now(void);
  * @address: an address of an instruction. For a return address, subtract 1.
  *
  * Context: any thread, not a signal handler.
- * Return: 0; -ENOENT: no loaded object has unwind rules for the address.
+ * Return: 0; -ENOENT if no loaded object has unwind rules for the address.
  */
 RP_PUBLIC int rp_host_find_function(const void *address, struct rp_host_range *ret_range);
 
@@ -311,7 +317,7 @@ RP_PUBLIC int rp_host_find_function(const void *address, struct rp_host_range *r
  * @size: their number.
  *
  * Context: in rp_host.command.
- * Return: 0; -EMSGSIZE: the reply would exceed 65,000 bytes; -ENOMEM: an allocation fails.
+ * Return: 0; -EMSGSIZE if the reply would exceed 65,000 bytes; -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_host_reply_put(struct rp_host_reply *reply, const void *bytes, size_t size);
 
@@ -340,11 +346,10 @@ typedef int (*rp_host_environment_callback)(const char *name, const char *value,
 RP_PUBLIC void rp_host_set_environment_callback(rp_host_environment_callback callback, void *data);
 
 /*
- * Register generated code. The code has `bytes` bytes from `address` on. Stacks in
- * traces then have its name, and perf(1) shows the name while a client has perf maps enabled, now
- * or later. The code must stay readable until
- * rp_code_remove(). A new registration replaces an earlier one of the same address. The function
- * copies the name and replaces control characters in the copy with '?'.
+ * Register generated code. The code has `bytes` bytes from `address` on. Stacks in traces then have
+ * its name, and perf(1) shows the name while a client has perf maps enabled, now or later. The code
+ * must stay readable until rp_code_remove(). A new registration replaces an earlier one of the same
+ * address. The function copies the name and replaces control characters in the copy with '?'.
  * @name: the name of the function, for a line of the map.
  *
  * Context: any thread, not a signal handler. Allocates, and writes files in /tmp while perf maps

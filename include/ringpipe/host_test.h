@@ -49,7 +49,7 @@ struct rp_host_test {
  *
  * Context: the main thread, while no other thread uses the host. The host may crash in it: then the
  * last line names the check before the crash.
- * Return: the number of checks that failed; -EINVAL: the size is invalid, a member is missing, or
+ * Return: the number of checks that failed; -EINVAL if the size is invalid, a member is missing, or
  * there is no such check; or the error of rp_host_register().
  */
 int rp_host_test_run(const struct rp_host_test *test, const char *check, FILE *output);

@@ -49,8 +49,8 @@ struct rp_process_context {
  * Return: 0; -EINVAL if the size of `context` is invalid, or an attribute lacks its key or value;
  * -E2BIG if there are more than 128 attributes or 64 KB; -EEXIST if other code in this process,
  * such as an SDK of OpenTelemetry, has published a context; -EBUSY if another thread publishes one
- * now; -ENOMEM; -errno of mmap(2), or of prctl(2) if neither that call nor memfd_create(2) can name
- * the mapping.
+ * now; -ENOMEM if an allocation fails; or an error of mmap(2), or of prctl(2) if neither that call
+ * nor memfd_create(2) can name the mapping.
  */
 RP_PUBLIC int rp_process_context_publish(const struct rp_process_context *context);
 

@@ -228,14 +228,14 @@ RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
  * Make a reader continue after damage. Without this call, the first damage ends the reading.
  *
  * rp_reader_next() then skips each block that is damaged, and resumes where a chain of blocks
- * without a contradiction begins. It gives no event of a damaged block, and no event whose type,
+ * without a contradiction begins. It returns no event of a damaged block, and no event whose type,
  * thread or label list is unknown because of damage: it counts them in `lost_to_damage`. The stack
- * of an event is empty if it is unknown. At the next sequence point, stacks and label lists begin
- * anew.
+ * of an event is empty if it is unknown. After the next sequence point, all stacks and label lists
+ * are known again.
  *
- * The format has no checksums. A wrong value which contradicts nothing, such as one in a payload, a
- * name or an address of a stack, is given as it is. A stream of version 6 may use the index of a
- * thread or the id of a type again. The reader assumes that the damaged part did not contain the
+ * The format has no checksums, so the function returns a wrong value that contradicts nothing, such
+ * as one in a payload, a name or an address of a stack. A stream of version 6 may reuse the index
+ * of a thread or the id of a type. The reader assumes that the damaged part did not contain the
  * first removal of a thread, of all threads or of all types in the stream.
  *
  * Context: any thread, while no other uses the reader, before the first event.

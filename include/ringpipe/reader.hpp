@@ -398,7 +398,7 @@ public:
 		return ranges;
 	}
 
-	/* Read the next event. A second call of begin() goes on after the current event. */
+	/* Read the next event. A second call of begin() continues after the current event. */
 	iterator begin() { return iterator(next() ? this : nullptr); }
 	iterator end() const noexcept { return iterator(); }
 

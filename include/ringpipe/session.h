@@ -102,9 +102,10 @@ struct rp_session_options {
 	 */
 	int output_fd;
 	/*
-	 * The longest time that a writer waits for space, in milliseconds; 0: it does not wait. If
-	 * the wait times out, the event is lost. Further events are then lost without a wait until
-	 * the drain thread frees space, so a stalled output delays each thread once.
+	 * The longest time that a writer waits for space, in milliseconds; 0: it does not wait. The
+	 * time runs on while the process is stopped, as by SIGSTOP. If the wait times out, the
+	 * event is lost. Further events are then lost without a wait until the drain thread frees
+	 * space, so a stalled output delays each thread once.
 	 */
 	uint32_t block_ms;
 	/*
@@ -217,7 +218,8 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
  *
  * Context: any thread, not a signal handler, not a listener's or provider's callback on the drain
  * thread. Waits for the drain thread: two seconds for a peer that reads nothing, ten seconds for a
- * slow peer. A rundown may take another six seconds to read symbols.
+ * slow peer. After the process was stopped meanwhile, as by SIGSTOP, the two seconds begin again. A
+ * rundown may take another six seconds to read symbols.
  * Return: 0, also for NULL; -EDEADLK if called on the drain thread; -EINVAL if the size of
  * `ret_stats`, which may be NULL, is too small; -ENOSPC if the disk was full; -ENOENT if the file
  * was deleted; -ESTALE if another program truncated the file; -EPIPE if the peer closed the
@@ -228,9 +230,9 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 
 /*
  * Hand every event written before this call to the kernel. When the function returns 0, write(2) or
- * send(2) has accepted these events in every session of this process, whoever started it. Call it
- * before _exit(2) or execve(2), or in the handler of a fatal signal. exit(3) and rp_session_stop()
- * need no such call.
+ * send(2) has accepted these events in every session of this process, also in those that its
+ * environment or a client started. Call it before _exit(2) or execve(2), or in the handler of a
+ * fatal signal. exit(3) and rp_session_stop() need no such call.
  *
  * `timeout_ms` is the longest time to wait, in milliseconds; -1: without a limit.
  *

@@ -46,9 +46,9 @@ struct rp_span_scope {
  * call rp_activity_set(&span.activity). Context and cost are those of an event. While no session
  * and no other tracer wants the span, `begin` costs two loads and a branch, and `end` a branch.
  *
- * RP_SPAN_EX accepts the attributes of RP_EVENT_EX except RP_ONE_IN and RP_PER_SECOND. RP_ID is the
- * id of the start event; the id of the stop event is one higher. RP_MESSAGE is the message of the
- * start event.
+ * RP_SPAN_EX accepts the attributes of RP_EVENT_EX except RP_OPCODE, RP_ONE_IN and RP_PER_SECOND.
+ * RP_ID is the id of the start event; the id of the stop event is one higher. RP_MESSAGE is the
+ * message of the start event.
  */
 #define RP_SPAN(provider, ...) \
 	RP_CAT_(RP_SPAN_EMIT_, RP_ARITY_(__VA_ARGS__))(provider, __VA_ARGS__)
@@ -118,6 +118,7 @@ RP_END_DECLS
 	RP_SEMICOLON_
 
 #define RP_SPAN_CHECK_(...) \
+	RP_ASSERT_(RP_PICK_(OPCODE_, -1, __VA_ARGS__) == -1, "the events of a span have opcodes"); \
 	RP_ASSERT_(RP_PICK_(ONE_IN_, 0, __VA_ARGS__) == 0 && \
 		   RP_PICK_(PER_SECOND_, 0, __VA_ARGS__) == 0, "a span has no limit");
 

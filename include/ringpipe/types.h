@@ -45,6 +45,10 @@ typedef uint_least16_t rp_char16;
  * - A struct that the library passes to a callback has the library's own `size`. Check `size`
  *   before reading a member that was added after the first version.
  *
+ * A program only receives these from the library, so they have no ..._INIT: rp_provider_state,
+ * rp_enabled, rp_traced, rp_host_walk, rp_host_command, rp_host_copy, rp_component_host and
+ * rp_component.
+ *
  * These never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration, rp_counter_tag,
  * rp_activity, rp_span, rp_span_scope, rp_fields, rp_batch_event, rp_process_attribute,
  * rp_reader_field, rp_reader_type, rp_reader_label, rp_component_table, rp_component_words,
@@ -68,7 +72,7 @@ template<typename T> inline T rp_init_()
 #define RP_INIT_(type) { .size = sizeof(type) }
 #endif
 
-/* The size of a struct from its begin to the end of a member. */
+/* The size of a struct from its start to the end of a member. */
 #ifdef __cplusplus
 #define RP_SIZE_THROUGH_(type, member) \
 	(offsetof(type, member) + sizeof(static_cast<type *>(nullptr)->member))
@@ -97,8 +101,8 @@ template<typename T> inline T rp_init_()
 
 /*
  * The last frame of a cut stack. The unwind rules of a function in the stack were not cached yet,
- * so the stack does not reach the outermost function. The frames before this one are correct, but
- * frames between them may be missing. No code is at this address.
+ * so the stack does not reach the outermost function. The frames before this one are correct. No
+ * code is at this address.
  */
 #define RP_FRAME_CUT 0xc07u
 

@@ -103,7 +103,7 @@ enum rp_check_result rp_check_resolve_ends_its_texts(struct rp_suite *suite)
 enum rp_check_result rp_check_resolve_refuses_other_frames(struct rp_suite *suite)
 {
 	const uint64_t others[] = {
-		4096, (uint64_t)(uintptr_t)rp_host_test_run, (uint64_t)(uintptr_t)&suite,
+		4096, (uint64_t)(uintptr_t)rp_suite_resolve, (uint64_t)(uintptr_t)&suite,
 		(1ull << 47) - 4096,
 	};
 	struct rp_host_method method;

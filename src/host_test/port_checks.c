@@ -39,7 +39,7 @@ static void thread_begin(const char *name, void *data)
 static void thread_end(void *data)
 {
 	(void)data;
-	__atomic_fetch_add(&threads_ended, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&threads_ended, 1, __ATOMIC_RELEASE);
 	wrapped->thread_end(wrapped->data);
 }
 
@@ -88,6 +88,7 @@ enum rp_check_result rp_check_threads_end_as_often_as_they_begin(struct rp_suite
 	struct rp_session_provider wanted = RP_SESSION_PROVIDER_INIT;
 	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
 	struct rp_listener *listener;
+	int begun, ended;
 
 	if (!suite->host->thread_begin && !suite->host->thread_end)
 		return rp_suite_skip(suite, "no thread_begin and no thread_end");
@@ -100,8 +101,11 @@ enum rp_check_result rp_check_threads_end_as_often_as_they_begin(struct rp_suite
 	if (rp_listener_start(&options, NULL, NULL, &listener) != 0)
 		return rp_suite_fail(suite, "no session could start");
 	(void)rp_listener_stop(listener, NULL);
-	return threads_ended <= threads_begun ? RP_CHECK_OK :
-	       rp_suite_fail(suite, "%d threads began and %d ended", threads_begun, threads_ended);
+	/* Threads may begin and end between the two loads, so those that ended are read first. */
+	ended = __atomic_load_n(&threads_ended, __ATOMIC_ACQUIRE);
+	begun = __atomic_load_n(&threads_begun, __ATOMIC_RELAXED);
+	return ended <= begun ? RP_CHECK_OK :
+	       rp_suite_fail(suite, "%d threads began and %d ended", begun, ended);
 }
 
 enum rp_check_result rp_check_start_up_is_called_once(struct rp_suite *suite)
@@ -109,7 +113,7 @@ enum rp_check_result rp_check_start_up_is_called_once(struct rp_suite *suite)
 	if (!suite->host->start_up)
 		return rp_suite_skip(suite, "no start_up");
 	rp_diagnostics_wait();
-	if (rp_suite_start_ups != 1)
+	if (__atomic_load_n(&rp_suite_start_ups, __ATOMIC_RELAXED) != 1)
 		return rp_suite_fail(suite, "it was called %u times", rp_suite_start_ups);
 	/* The library calls it again after each new registration. */
 	return rp_host_register(suite->host) == -EBUSY ? RP_CHECK_OK :

@@ -36,7 +36,7 @@
 #include "sample/sample.h"
 #include "sink/snapshot_signal.h"
 
-/* A child that execs within this time leaves no socket behind. */
+/* A child that execs within this time creates no socket. */
 #define CHILD_DELAY_MS 100u
 
 /* Time after which a start-up that waits for a tool reports this. */
@@ -121,9 +121,9 @@ struct environment {
  */
 static bool read_environment(struct environment *ret_environment)
 {
+	*ret_environment = (struct environment){ .base = 10, .rundown = true };
 	ret_environment->megabytes = setting("RINGPIPE_BUFFER_MB");
 	ret_environment->roll_megabytes = setting("RINGPIPE_ROLL_MB");
-	ret_environment->base = 10;
 	ret_environment->block_ms = setting("RINGPIPE_BLOCK_MS");
 	ret_environment->format = setting("RINGPIPE_FORMAT");
 	ret_environment->config = setting("RINGPIPE_CONFIG");
@@ -132,22 +132,17 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->coarse = is_one(setting("RINGPIPE_COARSE"));
 	ret_environment->recover = setting("RINGPIPE_RECOVER");
 	ret_environment->overwrites = is_one(setting("RINGPIPE_RECORDER"));
-	ret_environment->blocks = false;
-	ret_environment->rundown = true;
 	ret_environment->is_ours = ret_environment->config != NULL;
 	if (!ret_environment->is_ours) {
 		if (!is_one(dotnet_setting("DOTNET_EnableEventPipe")))
 			return false;
+		*ret_environment = (struct environment){ .base = 16 };	/* as CoreCLR's numbers */
 		ret_environment->config = dotnet_setting("DOTNET_EventPipeConfig");
 		ret_environment->output = dotnet_setting("DOTNET_EventPipeOutputPath");
 		ret_environment->megabytes = dotnet_setting("DOTNET_EventPipeCircularMB");
 		ret_environment->stacks = is_one(dotnet_setting("DOTNET_EventPipeEnableStackwalk"));
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
-		ret_environment->recover = ret_environment->roll_megabytes = NULL;
-		ret_environment->overwrites = ret_environment->coarse = false;
-		ret_environment->block_ms = ret_environment->format = NULL;
 		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
-		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
 	if (!ret_environment->config)
 		ret_environment->config = "*";
@@ -251,9 +246,13 @@ static int start_from(const struct environment *environment, const char *path)
 	if (ret == 0 && environment->is_ours)
 		(void)rp_session_watch_missing(environment_session, warn_of_missing);
 	if (ret != 0 && !path)
-		warn_about("cannot start a flight recorder of", environment->config, -ret);
+		warn_about(options.recover_path ?
+			   "cannot start a flight recorder with RINGPIPE_RECOVER of" :
+			   "cannot start a flight recorder of", environment->config, -ret);
 	else if (ret != 0)
-		warn_about(ret == -EBUSY ? "another process writes to" :
+		warn_about(ret == -EBUSY ? "another process writes to" : options.recover_path ?
+			   "cannot start a session with RINGPIPE_RECOVER to" : options.roll_bytes ?
+			   "cannot start a session with RINGPIPE_ROLL_MB to" :
 			   "cannot start a session to", path, -ret);
 	return ret;
 }

@@ -17,11 +17,6 @@
 static PyObject *make_value(const struct rp_reader_field *field, struct rp_value *value,
 			    size_t *budget);
 
-PyObject *rp_py_text(const char *text)
-{
-	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-}
-
 PyObject *rp_py_uuid(const struct rp_guid *guid)
 {
 	static const struct rp_guid none;

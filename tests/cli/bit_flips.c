@@ -29,7 +29,7 @@
 #define PROCESSOR_S 5
 #define WAIT_S 120		/* a command that waits this long hangs */
 #define ARGUMENTS_MAX 32
-#define COMMANDS_MAX 256
+#define COMMANDS_MAX 512
 #define FLIPS_MAX 8u
 #define FAILURES_MAX 20
 

@@ -13,11 +13,12 @@ import nettrace6
 from nettrace import utf16z
 from strange_traces_test import START, TOOL, ToolTest, circle, define, one_request
 
-DRIVER, CORPUS = os.environ["BIT_FLIPS"], os.environ["PERF_CORPUS"]
+DRIVER, CORPUS = os.environ.get("BIT_FLIPS", ""), os.environ.get("PERF_CORPUS", "")
 COUNT = int(os.environ.get("FLIPS", "200"))
 SEED = os.environ.get("SEED", "1")
+COMMANDS_MAX = 512  # of the driver
 REPORTS = ("summary", "events", "spans", "losses", "cpu", "offcpu", "waits", "counters", "gc",
-           "json", "timeline")
+           "heap", "json", "locks", "timeline")
 TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "firefox", "otlp",
            "otlp-profiles", "jsonl", "csv")
 
@@ -84,7 +85,7 @@ class BitFlips(ToolTest):
         lines += [(self.path("index"), self.path("indexed.rpidx"), *ranged)] * 8
         # In an order that mixes the files and commands, so that a short run has some of each.
         random.Random(1).shuffle(lines)
-        self.assertLess(len(lines), 256)
+        self.assertLess(len(lines), COMMANDS_MAX)
         done = subprocess.run([DRIVER, str(COUNT), SEED], check=False, stdout=subprocess.PIPE,
                               input="\n".join("\t".join(row) for row in lines) + "\n",
                               encoding="utf-8", errors="replace", env=self.environment,

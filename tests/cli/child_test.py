@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`ringpipe collect -- COMMAND`."""
+import fcntl
+import functools
 import os
 import pty
+import re
+import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import types
 import unittest
 
 import nettrace
@@ -31,6 +36,24 @@ while not end:
             ints.write("int\\n" * len(os.read(signals, 100)))
     end = ready == [0] and not os.read(0, 100)
 """
+# Writes a line for each SIGHUP.
+HUNG_UP = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+open("ready", "w").close()
+while signal.sigwait({signal.SIGHUP}):
+    with open("hups", "a") as hups:
+        hups.write("hup\\n")
+"""
+
+
+def has_ended(pid):
+    """Whether the process does not exist, or is a zombie, whose parent can wait for it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 class Child(ToolTest):
@@ -140,21 +163,21 @@ class Child(ToolTest):
         self.assertIn("3 events", self.finish(process, 0)[1])
         self.assertEqual(self.read("t"), self.read("sample"))
 
-    def test_nobody_else_can_look_into_the_ports_directory(self):
+    def test_other_users_cannot_read_the_ports_directory(self):
         self.run_tool("collect", "-o", "t", "--", *self.command(
             'stat -c %a "${DOTNET_DiagnosticPorts%/*}" "$DOTNET_DiagnosticPorts" >modes'))
         root = os.geteuid() == 0
         self.assertEqual(self.read("modes").split(),
                          [b"711", b"666"] if root else [b"700", b"600"])
 
-    def test_what_the_command_leaves_behind_is_traced(self):
+    def test_what_outlives_the_command_is_traced(self):
         os.mkfifo(self.path("fifo"))
         command = self.command("echo >fifo")
         self.run_tool("collect", "-o", "t", "--", "sh", "-c",
                       '(setsid "$@" &); read -r line <fifo; exit 3', "sh", *command, status=3)
         self.assertEqual(self.read("t"), self.read("sample"))
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root becomes somebody else")
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change its user")
     def test_a_command_that_becomes_another_user_is_traced(self):
         os.chmod(self.directory, 0o777)
         command = self.command()
@@ -186,6 +209,108 @@ class Child(ToolTest):
 
         self.wait_until(ended)
         self.finish(process, 5)
+
+    def test_each_of_two_equal_signals_reaches_the_command(self):
+        self.write("hung_up.py", HUNG_UP.encode())
+        process = self.start("collect", "-o", "t", "--",
+                             *self.command(f"exec {sys.executable} hung_up.py"))
+        self.wait_until(lambda: os.path.exists(self.path("ready")))
+        for count in (1, 2, 3):
+            process.send_signal(signal.SIGHUP)
+            self.wait_until(lambda: os.path.exists(self.path("hups")) and
+                            len(self.read("hups").split()) == count)
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 256 - signal.SIGTERM)  # the status of runtime.py
+
+    def test_a_signal_that_timeout_repeats_is_one_request(self):
+        """One process sends the signal to the command and to its group, as timeout(1) does."""
+        os.mkfifo(self.path("fifo"))
+        os.mkfifo(self.path("hold"))
+        command = self.command("echo $PPID >fifo; read -r line <hold")
+        process = self.start("collect", "-o", "t", "--", "sh", "-c",
+                             '(setsid "$@" &); read -r line <fifo; echo "$$ $line" >pids', "sh",
+                             *command)
+
+        def taken():
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+                pending = re.search(r"ShdPnd:\s*(\w+)", status.read())[1]
+            return not int(pending, 16) >> (signal.SIGTERM - 1) & 1
+
+        self.wait_until(lambda: os.path.exists(self.path("pids")) and
+                        self.read("pids").endswith(b"\n"))
+        shell, pid = map(int, self.read("pids").split())
+        self.wait_until(lambda: not os.path.exists(f"/proc/{shell}"))
+        # Only then may the script end.
+        self.addCleanup(lambda: os.close(os.open(self.path("hold"), os.O_RDWR)))
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        self.freeze(types.SimpleNamespace(pid=pid, send_signal=functools.partial(os.kill, pid)))
+        for _ in range(2):
+            process.send_signal(signal.SIGTERM)
+            self.wait_until(taken)
+        os.kill(pid, signal.SIGCONT)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.read("t"), self.read("sample"))
+
+    def record_unread(self, script):
+        """Record a runtime whose script writes its parent and itself into `pids`, while nothing
+        reads the trace. Return the recorder and these ids."""
+        command = self.command(script)
+        self.write("sample", nettrace.sample(orders=200))  # more than the pipe takes
+        process = self.start_unread("collect", "-o", "-", "--", *command)
+        self.wait_until(lambda: os.path.exists(self.path("pids")) and
+                        self.read("pids").endswith(b"\n"))
+        return process, *map(int, self.read("pids").split())
+
+    def finish_unread(self, process):
+        self.assertEqual(process.wait(PATIENCE), 1)
+        self.assertIn("has stopped reading", process.stderr.read().decode())
+
+    def test_signals_reach_the_command_also_if_nothing_reads_the_trace(self):
+        process, pid, _ = self.record_unread("echo $PPID $$ >pids; exec tail -f /dev/null")
+        process.send_signal(signal.SIGINT)
+        self.wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        self.finish_unread(process)
+
+    def test_a_signal_that_is_read_with_the_end_of_the_command_stops_the_recording(self):
+        process, pid, script = self.record_unread("echo $PPID $$ >pids; exec tail -f /dev/null")
+        self.freeze(process)
+        for each in pid, script:
+            os.kill(each, signal.SIGKILL)
+            self.wait_until(lambda: has_ended(each))
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        self.finish_unread(process)
+
+    def test_two_signals_that_are_read_with_the_end_of_the_command_keep_its_trace(self):
+        command = self.command("echo $PPID $$ >pids; exec tail -f /dev/null")
+        self.write("sample", nettrace.sample(orders=200))  # more than the pipe takes
+        process = self.start("collect", "-o", "-", "--", *command)
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        self.wait_until(lambda: os.path.exists(self.path("pids")) and
+                        self.read("pids").endswith(b"\n"))
+        self.freeze(process)
+        for each in map(int, self.read("pids").split()):
+            os.kill(each, signal.SIGKILL)
+            self.wait_until(functools.partial(has_ended, each))
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGCONT:
+            process.send_signal(number)
+        trace, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        self.assertEqual(trace, self.read("sample")[:-1])
+
+    def test_the_end_of_an_orphan_stops_no_recording_that_nothing_reads(self):
+        process, pid, orphan = self.record_unread("tail -f /dev/null & echo $PPID $! >pids; "
+                                                  "exec tail -f /dev/null")
+        process.send_signal(signal.SIGINT)
+        self.wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+        os.kill(orphan, signal.SIGKILL)
+        # The recorder collects it, so it is no zombie.
+        self.wait_until(lambda: not os.path.exists(f"/proc/{orphan}"))
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        self.finish_unread(process)
 
     def test_ctrl_c_on_a_terminal_reaches_the_command_once(self):
         # The runtime and its script are both in the foreground: only the script may count signals.

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`ringpipe collect`, with correct and faulty servers."""
+import contextlib
 import json
 import os
 import pty
 import re
+import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,6 +23,12 @@ COLLECT4, COLLECT3, COLLECT2, STOP = (2, 5), (2, 4), (2, 3), (2, 1)
 RUNDOWN = 0x80020139  # the .NET runtime's default keywords for it
 STATS, OWN = (0x52, 1), (0x52, 11)
 SESSION = 0x1122334455667788
+# A filter that adds nothing, and that Ctrl-C does not end.
+FILTER = b"""#!/bin/sh
+trap '' INT TERM HUP PIPE
+printf r >&3
+cat 2>/dev/null && printf d >&3
+"""
 
 
 class Runtime:
@@ -205,7 +214,30 @@ class Collect(ToolTest):
         self.serve(runtime)
         self.assertIn("sent an invalid trace", self.finish(self.collect(), 1)[1])
 
-    def test_a_second_ctrl_c_gives_up_at_once(self):
+    def test_a_signal_that_its_sender_repeats_stops_once(self):
+        """As timeout(1) does: it signals the command, and then its group."""
+        before, after = self.whole()
+        runtime = Runtime(before, after)
+        repeated = threading.Event()
+        runtime.hold = lambda _: repeated.wait(PATIENCE)
+        self.serve(runtime)
+        process = self.collect()
+
+        def is_pending():
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+                pending = re.search(r"ShdPnd:\s*(\w+)", status.read()).group(1)
+            return int(pending, 16) >> (signal.SIGTERM - 1) & 1
+
+        self.assertTrue(runtime.sent.wait(PATIENCE))
+        process.send_signal(signal.SIGTERM)
+        self.assertTrue(runtime.stop.wait(PATIENCE))
+        process.send_signal(signal.SIGTERM)
+        self.wait_until(lambda: not is_pending())
+        repeated.set()
+        self.finish(process, 0)
+        self.assertEqual(self.read("out.nettrace"), before + after)
+
+    def test_a_second_ctrl_c_ends_immediately(self):
         before, _ = self.whole()
         runtime = Runtime(before)
 
@@ -219,7 +251,7 @@ class Collect(ToolTest):
         self.assertTrue(runtime.sent.wait(PATIENCE))
         process.send_signal(signal.SIGINT)
         self.assertTrue(runtime.stop.wait(PATIENCE))
-        process.send_signal(signal.SIGINT)
+        subprocess.run(["kill", "-INT", str(process.pid)], check=True)
         _, err = self.finish(process, 130)
         self.assertIn("cancelled", err)
         self.assertTrue(self.read("out.nettrace").startswith(before))
@@ -270,6 +302,20 @@ class Collect(ToolTest):
         err = self.run_tool("collect", "-p", os.getpid(), "-o", fake, "--force", status=1)[1]
         self.assertIn("No space left on device", err)
 
+    def test_a_full_disk_is_reported_with_the_name_of_the_file_of_a_tree(self):
+        self.serve(Runtime(*self.whole(orders=20000)))
+        for output, name in ("out.nettrace", "out.nettrace"), ("-", "standard output"):
+            with self.subTest(output=output):
+                # Without a duration: the recording ends by itself.
+                process = subprocess.run(
+                    ["bash", "-c", 'ulimit -f 300; exec "$0" "$@"', TOOL, "collect", "--tree",
+                     "-p", str(os.getpid()), "-o", output], env=self.environment,
+                    cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    check=False, timeout=PATIENCE)
+                self.assertEqual(process.returncode, 1)
+                self.assertIn(f"cannot write a part of {name}: File too large; the trace ends "
+                              "there", process.stderr.decode())
+
     def test_places_that_cannot_be_written_are_reported(self):
         self.serve(Runtime(*self.whole()))
         err = self.run_tool("collect", "-p", os.getpid(), "-o", "none/out", status=1)[1]
@@ -293,6 +339,49 @@ class Collect(ToolTest):
                 read = os.read(reader, 1 << 16) if path == "fifo" else out
                 self.assertEqual(read, before + after)
         self.assertFalse(os.path.exists(self.path("-")))
+
+    @contextlib.contextmanager
+    def endless_trace(self):
+        def endless(connection):
+            with contextlib.suppress(OSError):
+                while not runtime.stop.is_set():
+                    connection.sendall(runtime.before)
+            runtime.stop.set()
+
+        runtime = Runtime(self.whole()[0])
+        runtime.hold = endless
+        fake = Server(self.directory, runtime)
+        yield
+        fake.close()
+        fake.check()
+
+    def install_filter(self, script):
+        """Return a copy of the command that uses the script as the program of --kernel."""
+        folders = [self.path(name) for name in ("ringpipe", "ringpipe-kernel")]
+        for folder in folders:
+            os.mkdir(folder)
+        tool = shutil.copy(TOOL, folders[0])
+        self.write(self.path("ringpipe-kernel/ringpipe-kernel"), script)
+        os.chmod(self.path("ringpipe-kernel/ringpipe-kernel"), 0o755)
+        return tool
+
+    def test_signals_end_a_command_whose_trace_nothing_reads(self):
+        tool = self.install_filter(FILTER)
+        for options in [], ["--kernel", "sched"]:
+            with self.subTest(options=options), self.endless_trace():
+                process = self.start_unread("collect", *options, "-p", os.getpid(), "-o", "-",
+                                            tool=tool)
+                self.assertIn("cancelled", self.interrupt_twice(process))
+
+    def test_a_command_whose_reader_has_left_ends_quietly(self):
+        tool = self.install_filter(FILTER)
+        for options, status in [([], -signal.SIGPIPE), (["--kernel", "sched"], 141)]:
+            with self.subTest(options=options), self.endless_trace():
+                process = self.start("collect", *options, "-p", os.getpid(), "-o", "-", tool=tool)
+                process.stdout.read(100)
+                process.stdout.close()
+                self.assertEqual(process.wait(PATIENCE), status)
+                self.assertEqual(process.stderr.read(), b"")
 
     def test_the_default_name_reports_process_and_time(self):
         self.serve(Runtime(*self.whole()))
@@ -364,6 +453,32 @@ class Collect(ToolTest):
         seen = self.on_terminal(Runtime(*self.whole()), b"Ctrl-C stops")
         line = seen[:seen.index("Ctrl-C stops")].rpartition("\r")[2]
         self.assertRegex(line, r"00:0\d:\d\d  \d+ B  $")
+
+    def test_a_terminal_that_ctrl_s_stopped_does_not_stop_the_recording(self):
+        asked = []
+        runtime = Runtime(*self.whole(), stats=struct.pack("<QQQI5Qi", 1, *[0] * 9))
+
+        def handler(connection, request):
+            if request.command == STATS:
+                asked.append(request)
+            runtime(connection, request)
+
+        self.serve(handler)
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        self.addCleanup(os.close, slave)
+        process = self.collect_on(slave)
+        seen = b""
+        while b"Ctrl-C stops" not in seen:
+            seen += os.read(master, 4096)
+        os.write(master, b"\x13")
+        self.wait_until(lambda: not select.select([], [slave], [], 0)[1])
+        # The line is shown before each request for its numbers.
+        enough = len(asked) + 2
+        self.wait_until(lambda: len(asked) >= enough)
+        os.write(master, b"\x11")
+        process.send_signal(signal.SIGINT)
+        self.finish(process, 0)
 
     def test_the_live_line_survives_an_empty_answer(self):
         self.check_garbage(b"")

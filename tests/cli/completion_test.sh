@@ -109,12 +109,15 @@ echo "TAP version 13"
 offers "commands come first" "$commands --help --version" ""
 offers "a command is completed" "collect" col
 offers "help takes a command" "report" help rep
+includes "help has help, too" "--help" help --
 offers "flight has its commands" "start snapshot stop" flight ""
 offers "help knows them" "start stop" help flight st
 offers "an option of a command of two words" "--buffer" flight start --bu
 offers "collect has its options" "--process-id --providers" collect --p
 offers "report has its own" "--all" report --a
 offers "convert knows the formats" "speedscope" convert --to spe
+offers "a value may be a version" "4 6" convert --format ""
+offers "a value may have a hyphen" "otlp otlp-profiles" convert --to ot
 offers "report knows its kinds" "events" report one.nettrace ev
 offers "report takes traces" "one.nettrace" report on
 offers "convert takes traces" "one.nettrace" convert on

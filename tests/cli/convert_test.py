@@ -11,6 +11,7 @@ import subprocess
 import unittest
 import zipfile
 
+import merge_test
 import nettrace
 import nettrace6 as v6
 import oracle
@@ -111,6 +112,21 @@ class Convert(ToolTest):
                 self.compare(data, back)
                 self.assertEqual(len(oracle.Trace(back).events), len(one.events))
 
+    def test_version_5_becomes_version_6_and_version_4(self):
+        array = struct.pack("<II", 19, nettrace.U32)
+        trace = nettrace.Trace(version=5)
+        trace.define(1, "Shop", "Order", 5, [], tags=nettrace.opcode_tag(2) +
+                     nettrace.fields_tag([("amounts", array)]))
+        trace.events(1, [struct.pack("<H2I", 2, 10, 20)] * 3)
+        data = trace.end()
+        for options, is_v6 in ((), True), (("--format", 4), False), (("--format", 6), True):
+            with self.subTest(options=options):
+                there = self.convert(data, *options)
+                self.assertEqual(there[8:12] == bytes(4), is_v6)
+                _, two = self.compare(data, there)
+                self.assertEqual([(event["opcode"], event["fields"]) for event in two.events],
+                                 [(2, {"amounts": [10, 20]})] * 3)
+
     def test_the_same_version_is_written_again(self):
         for version in (4, 6):
             data = busy(version)
@@ -210,19 +226,86 @@ class Convert(ToolTest):
                                     "command_line": ""}),
             ("ThreadOfProcess", 601, {"thread": 601, "process_id": 78}),
             ("ThreadName", 501, {"thread": 501, "name": "main"}),
-            ("EventLabel", 501, {"key": "zone", "value": "eu"}),
-            ("EventLabel", 501, {"key": "n", "value": "-5"}),
-            ("EventLabel", 601, {"key": "trace_id", "value": "54" * 16}),
-            ("EventLabel", 601, {"key": "span_id", "value": f"{0x99:016x}"})])
+            ("EventLabel", 501, {"key": "zone", "value": "eu", "kind": 5}),
+            ("EventLabel", 501, {"key": "n", "value": "-5", "kind": 6}),
+            ("EventLabel", 601, {"key": "trace_id", "value": "54" * 16, "kind": 3}),
+            ("EventLabel", 601, {"key": "span_id", "value": f"{0x99:016x}", "kind": 4})])
         order = [event for event in two.events if event["name"] == "Order"][1]
         self.assertEqual((order["opcode"], order["keywords"], order["level"], order["version"]),
                          (2, 9, 5, 7))
-        # The processes come back with version 6, and nothing is stated twice.
-        back = oracle.Trace(self.convert(self.read("to.nettrace")))
-        self.assertEqual([event["process"] for event in back.events if event["provider"] == "Shop"],
-                         [77, 77, 78])
-        self.assertEqual(len(oracle.Trace(self.convert(self.read("to.nettrace"))).events),
-                         len(two.events))
+        # All of it comes back with version 6, and nothing is stated twice.
+        for form in ["--format", "6"], ["--compact"]:
+            back = self.convert(self.read("to.nettrace"), *form)
+            one, again = oracle.Trace(data), oracle.Trace(back)
+            self.assertEqual([{**event, "sorted": None} for event in again.events],
+                             [{**event, "sorted": None} for event in one.events])
+            self.assertEqual(sorted(again.pairs), sorted(one.pairs))
+            self.write("to.nettrace", self.convert(back, "--format", "4"))
+            self.assertEqual(len(oracle.Trace(self.read("to.nettrace")).events), len(two.events))
+
+    def test_pairs_beyond_the_limit_of_4_MB_remain_events(self):
+        trace = nettrace.Trace()
+        trace.define(1, "ringpipe", "TraceKeyValue", 68, [("key", 18), ("value", 18)],
+                     version=2)
+        trace.define(2, "Shop", "Order", 5, [])
+        pairs = [(f"key{i}", "v" * 30000) for i in range(200)]
+        for at, pair in enumerate(pairs):
+            trace.events(1, [b"".join(text.encode("utf-16-le") + bytes(2) for text in pair)],
+                         thread=7, ns=at)
+        trace.events(2, [b""], thread=7, ns=200)
+        back = oracle.Trace(self.convert(trace.end(), "--format", "6"))
+        stated = [(event["fields"]["key"], event["fields"]["value"]) for event in back.events
+                  if event["name"] == "TraceKeyValue"]
+        self.assertEqual([pair for pair in back.pairs if pair[0].startswith("key")] + stated, pairs)
+        self.assertGreater(len(stated), 0)
+        self.assertLess(len(stated), 100)
+
+    def test_the_labels_of_an_omitted_event_of_version_4_go_with_it(self):
+        trace = v6.Trace().threads({"index": 1, "thread": 5}, {"index": 0})
+        for kind, name in enumerate(("A", "B"), 1):
+            trace.define(kind, "Shop", name, kind)
+        trace.labels(1, [[(5, v6.text("zone") + v6.text("eu"))], [(6, v6.text("n") + b"\3")]])
+        data = trace.events(*({"id": kind, "thread": 1, "capture": 0, "number": at + 1, "ns": at,
+                               "labels": labels}
+                              for at, (kind, labels) in enumerate(((1, 1), (2, 0), (2, 2), (1, 1)))
+                              )).end()
+        four = self.convert(data, "--format", "4")
+        for where, name in ("event == 'A'", "A"), ("event == 'B'", "B"):
+            filtered = self.convert(four, "--format", "4", "--where", where)
+            back = oracle.Trace(self.convert(filtered, "--format", "6"))
+            self.assertEqual([{**event, "sorted": None} for event in back.events],
+                             [{**event, "sorted": None} for event in oracle.Trace(data).events
+                              if event["name"] == name])
+        self.assertEqual(oracle.Trace(self.convert(four, "--format", "4")).events,
+                         oracle.Trace(four).events)
+
+    def test_labels_of_one_event_beyond_4_mb_are_counted(self):
+        trace = v6.Trace().threads({"index": 1, "thread": 5}, {"index": 0})
+        for kind, name in enumerate(("A", "B"), 1):
+            trace.define(kind, "Shop", name, kind)
+        trace.labels(1, [[(5, v6.text(f"key{at}") + v6.text("x" * 1000000)) for at in range(6)],
+                         [(5, v6.text("zone") + v6.text("eu"))]])
+        self.write("four", self.convert(trace.events(*(
+            {"id": kind, "thread": 1, "capture": 0, "number": kind, "ns": kind, "labels": kind}
+            for kind in (1, 2))).end(), "--format", "4"))
+        # Characters have one byte in version 6, and two in version 4.
+        for version, kept in ("6", 4), ("4", 3):
+            data = self.convert(self.read("four"), "--format", version, status=1)
+            self.assertRegex(self.errors, f": {6 - kept} labels missing:")
+            back = oracle.Trace(self.convert(data, "--format", "6"))
+            self.assertEqual([len(event["pairs"]) for event in back.events], [kept, 1])
+        # Labels of an omitted event are not missing.
+        self.convert(self.read("four"), "--format", "6", "--where", "event == 'B'")
+
+    def test_a_merged_trace_comes_back_from_version_4(self):
+        paths = [self.write(name, trace.end()) for name, trace in
+                 (("a", merge_test.one()), ("b", merge_test.two()))]
+        self.run_tool("merge", *paths, "-o", "merged")
+        data = self.read("merged")
+        back = self.convert(self.convert(data, "--format", "4"), "--format", "6")
+        one, two = oracle.Trace(data), oracle.Trace(back)
+        self.assertEqual([{**event, "sorted": None} for event in two.events],
+                         [{**event, "sorted": None} for event in one.events])
 
     def test_version_6_keeps_labels_and_rows(self):
         trace = v6.Trace((("HardwareThreadCount", "4"), ("Host", "eu-1"))).threads(

@@ -105,7 +105,7 @@ class Hostile(ToolTest):
             series.add(key)
         self.assertEqual(len(set(families)), len(families), families)
 
-    def test_damage_right_before_the_end_is_reported_and_kills_nobody(self):
+    def test_damage_right_before_the_end_is_reported_without_a_crash(self):
         stream = trace().events(GAUGE, [word("M", "a", "1")]).bytes + b"\7damage"
         self.say(stream, stays=False)
         for _ in range(20):

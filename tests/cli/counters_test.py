@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`ringpipe counters` on HOST, a mill that counts a sack for each line it reads."""
+import contextlib
 import csv
 import io
 import json
 import os
 import pty
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -379,6 +381,46 @@ class Counters(ToolTest):
         self.assertTrue(self.read_until(process, "water").startswith("Timestamp,Provider,"))
         self.stop(process)
         self.assertNotIn("-", os.listdir(self.directory))
+
+    def test_a_signal_ends_collect_while_nothing_reads_its_output(self):
+        host = self.start_host()
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        os.set_blocking(write, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write, bytes(select.PIPE_BUF))
+        os.set_blocking(write, True)
+        process = self.start("counters", "collect", "-p", host.pid, stdout=write)
+
+        def takes_signals():
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+                return int(re.search(r"SigBlk:\s*(\w+)", status.read())[1], 16) \
+                       >> (signal.SIGINT - 1) & 1
+
+        self.wait_until(takes_signals)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 1)
+        self.assertIn("stopped before all rows were written", process.stderr.read().decode())
+
+    def test_an_output_without_a_reader_is_an_error(self):
+        host = self.start_host()
+        read, write = os.pipe()
+        os.close(read)
+        # SIGPIPE stays ignored, as in services of systemd.
+        process = self.start("counters", "collect", "-p", host.pid, stdout=write,
+                             restore_signals=False)
+        os.close(write)
+        self.assertEqual(process.wait(PATIENCE), 1)
+        self.assertIn("cannot write standard output: Broken pipe", process.stderr.read().decode())
+
+    def test_a_table_on_a_full_disk_is_an_error(self):
+        host = self.start_host()
+        with open("/dev/full", "wb") as full:
+            process = self.start("counters", "monitor", "-p", host.pid, "-d", 3, stdout=full)
+        self.assertEqual(process.wait(PATIENCE), 1)
+        self.assertIn("No space left", process.stderr.read().decode())
 
     def test_a_full_disk_is_an_error(self):
         host = self.start_host()

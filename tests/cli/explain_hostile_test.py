@@ -21,6 +21,10 @@ MEMORY_BYTES = 2 << 30
 PROCESSOR_S = 10
 SANITIZED = os.environ.get("SANITIZERS", "none") != "none"
 THREADS = (7, 8, 9)
+# The kinds of records of which one is necessary for a part, besides the waits of the process.
+SOURCES = {"program": (WAIT,), "runnable": (WAIT,), "other_wait": (WAIT,), "system_call": (CALL,),
+           "interrupt": (INTERRUPT,), "lock": (FUTEX, CALL), "block_io": (BLOCK, CALL),
+           "page_fault": (FAULT,), "network": (CALL,), "sleep": (CALL,), "callee": ()}
 STRANGE_NS = (0, 1, 1 << 31, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 
@@ -51,12 +55,16 @@ def payload(chance, kind):
     return utf16z("hard") + utf16z("eth0") + struct.pack("<Q", took)
 
 
-def any_records(chance, count):
+def any_records(chance, count, kinds=(WAIT, WAIT, CALL, FAULT, FUTEX, BLOCK, INTERRUPT), lost=0):
     """Return a trace with spans of three threads and records in any order of time."""
     trace = define(nettrace.Trace())
+    if lost:
+        trace.define(30, "Ringpipe-Machine", "Loss", 7, [("reason", nettrace.STRING),
+                                                         ("lost", nettrace.U64)])
+        trace.events(30, [utf16z("ring full") + struct.pack("<Q", lost)])
     for _ in range(count):
         at = chance.randrange(1, 3_000_000)
-        kind = chance.choice((START, STOP, WAIT, WAIT, CALL, FAULT, FUTEX, BLOCK, INTERRUPT))
+        kind = chance.choice((START, STOP, *kinds))
         thread = chance.choice(THREADS)
         if kind in (START, STOP):
             trace.activity = guid(chance.randrange(1, 6))
@@ -140,6 +148,22 @@ class Hostile(ToolTest):
                 self.check(row)
                 spans += 1
         self.assertGreater(spans, 250)
+
+    def test_a_part_without_records_of_its_own_kind_is_0(self):
+        chance, seen = random.Random(6), set()
+        for number in range(24):
+            kinds = chance.sample((CALL, FAULT, FUTEX, BLOCK, INTERRUPT), chance.randrange(5))
+            kinds += [WAIT] if number % 4 else []
+            trace = any_records(chance, 150, kinds, number % 3)
+            for row in self.explain(trace, "--slowest", "100"):
+                self.check(row)
+                parts = {part for part, ns in row["parts_ns"].items() if ns}
+                if WAIT not in kinds:
+                    self.assertLessEqual(parts, {"unexplained"}, kinds)
+                for part in parts - {"unexplained"}:
+                    self.assertTrue(set(SOURCES[part]) & set(kinds), (part, kinds))
+                seen |= parts
+        self.assertEqual(seen, set(SOURCES) - {"callee", "sleep"} | {"unexplained"})
 
     def test_records_inside_of_others_are_divided_within_the_limits(self):
         for trace, part in (many_inside_one(), "interrupt"), (many_callees(), "callee"):

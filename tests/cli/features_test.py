@@ -42,7 +42,7 @@ class WithoutAnyFeature(unittest.TestCase):
 
     def run_tool(self, *arguments, status=0):
         done = subprocess.run([os.path.join(self.built, TOOL), *arguments], cwd=self.directory,
-                              capture_output=True, text=True, check=False, timeout=60,
+                              capture_output=True, text=True, check=False, timeout=600,
                               env={**os.environ, "LC_ALL": "C.UTF-8"})
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout, done.stderr

@@ -188,6 +188,16 @@ inbox_is_used()
 		has_inbox_events ringpipe inbox -- "$work/plain"
 }
 
+# The command of examples/hello/README.md builds the example and ends when it has 20 events.
+hello_is_recorded()
+{
+	local command
+	command=$(sed -n '/^```sh$/,/^```$/{/^```/!p}' "$source/examples/hello/README.md")
+	ln -s "$source/examples" "$work/examples" &&
+		(cd "$work" && PKG_CONFIG_SYSROOT_DIR=$root bash -c "$command" >hello.txt) &&
+		grep -E '^ *20 .* greeting' "$work/hello.txt"
+}
+
 shared_library_is_not_needed()
 {
 	! readelf -d "$work/$1" | grep -i NEEDED
@@ -228,6 +238,7 @@ check "the shared library is the installed one" shared_library_is_used shared-c
 if [[ $sanitizers == none ]]; then
 	check "the static program needs no library" shared_library_is_not_needed static-c
 	check "a program has the in-box providers, linked or preloaded" inbox_is_used
+	check "the command of the smallest example records its 20 events" hello_is_recorded
 	check "a plugin with the static library links with -z defs (C)" build_plugin "$cc" c
 	check "a plugin with the static library links with -z defs (C++)" build_plugin "$cxx" cpp
 else

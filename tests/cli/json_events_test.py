@@ -94,6 +94,12 @@ class JsonEventsTest(ToolTest):
                 expected = {"source": "checkout", "value": document}
             self.assertEqual(as_shown(fields), as_shown(expected))
 
+    def test_texts_of_any_length_keep_their_characters(self):
+        texts = ["a" * before + character + "b" * after for before in range(9)
+                 for after in range(9) for character in ("", "\x7f", "ä", "€", "😀")]
+        self.assertEqual([fields["t"] for fields in self.fields(
+            *(json.dumps({"t": text}, ensure_ascii=False) for text in texts))], texts)
+
     def test_an_array_without_a_common_type_stays_a_json_text(self):
         mixed = {"m": [1, "a", {"b": [2]}], "o": [{"a": 1}, {"b": 1}], "e": [{}, {}]}
         decoded, = self.fields(json.dumps(mixed))

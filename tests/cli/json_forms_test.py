@@ -65,6 +65,10 @@ class JsonFormsTest(ToolTest):
             ("checkout", "order", "i64", ORDERS), ("checkout", "total", "f64", ORDERS),
             ("empty", "…invalid", None, 1), ("large", "value", "string[]", 1),
             ("large", "…invalid", None, 1), ("nul", "…invalid", None, 1)])
+        out = self.run_tool("report", self.trace, "json", "--where", "total > 17", "--format",
+                            "json")[0]
+        self.assertEqual([(row["field"], row["events"]) for row in json.loads(out)],
+                         [("customer", 3), ("order", 3), ("total", 3)])
         text = self.run_tool("report", self.trace, "json")[0]
         self.assertIn("RP_EVENT(provider, checkout, RP_EVENT_ID_AUTO, RP_LEVEL_INFORMATIONAL, 0,\n"
                       "\t RP_STRING(customer), RP_I64(order), RP_F64(total));\n", text)

@@ -21,6 +21,8 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "../leave_rseq.h"
+
 RP_PROVIDER(host, "Test-Host");
 RP_EVENT(host, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U32(number), RP_STRING(text));
 RP_EVENT(host, bulk, 2, RP_LEVEL_INFORMATIONAL, 1, RP_BLOB(bytes));
@@ -57,6 +59,13 @@ static void leave(int signal)
 	siglongjmp(way_out, 1);
 }
 
+/* In sections, the writers of a flight recorder would hold no lock. */
+static void use_fallback(void)
+{
+	if (leave_rseq() != 0)
+		abort();
+}
+
 static void handle_faults(void (*handler)(int))
 {
 	struct sigaction action = { .sa_handler = handler };
@@ -72,6 +81,7 @@ static void handle_faults(void (*handler)(int))
 /* Return: only when every lock is held. */
 static void *write_held(void *data)
 {
+	use_fallback();
 	if (host_bulk(unreadable, PAGES * PAGE) == 0)
 		abort();
 	__atomic_store_n((bool *)data, true, __ATOMIC_RELEASE);
@@ -84,6 +94,7 @@ static void write_busy(void)
 	pthread_t thread;
 
 	handle_faults(hold);
+	use_fallback();
 	while (!is_lost) {
 		__atomic_store_n(&is_held, false, __ATOMIC_RELAXED);
 		if (pthread_create(&thread, NULL, write_held, &is_lost) != 0)
@@ -100,6 +111,7 @@ static void write_busy(void)
 
 static void *write_and_leave(void *data)
 {
+	use_fallback();
 	if (sigsetjmp(way_out, 1) == 0)
 		(void)host_bulk(unreadable, PAGES * PAGE);
 	return data;

@@ -48,9 +48,31 @@ class Losses(ToolTest):
         table = csv.DictReader(io.StringIO(self.run_tool("report", path, "losses",
                                                          "--format=csv")[0]))
         self.assertEqual([int(row["lost"]) for row in table], [9, 2, 1])
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])["lost_by"]
+        self.assertEqual([(row["ring"], row["lost"]) for row in summary],
+                         [(0, 9), (3, 2), (None, 1)])
+        self.assertIn("           1: too-big\n", self.run_tool("report", path)[0])
         text = self.run_tool("report", path, "losses")[0]
-        self.assertIn("In all, 12 are lost.", text)
+        self.assertIn("In all, 12 events lost.", text)
         self.assertNotIn("Gaps", text)
+
+    def test_an_expression_selects_losses(self):
+        trace = self.trace()
+        for row in (0, "full", 9), (3, "busy", 2), (NO_RING, "too-big", 1):
+            trace.events(LOST, [nettrace.lost(*row)], thread=8, ns=1_000_000 * (row[0] % 9 + 1))
+        trace.sequence[8] += 5
+        trace.events(ORDER, [nettrace.order(1, "Zoe")], thread=8, ns=9_000_000)
+        path = self.write("t", trace.end())
+        for where, lost in (("reason == 'full'", [9]), ("count < 9 and ring < 9", [2]),
+                            ("time > 1ms and process == 4242", [2, 1]), ("count > 9", [])):
+            rows = json.loads(self.run_tool("report", path, "losses", "--where", where,
+                                            "--format=json")[0])
+            self.assertEqual([row["lost"] for row in rows], lost, where)
+        out = self.run_tool("report", path, "losses", "--where", "count < 9")[0]
+        self.assertIn("In all, 3 events lost.", out)
+        self.assertNotIn("Gaps", out)
+        self.assertEqual(self.run_tool("report", path, "losses", "--where", "count > 9")[0],
+                         "No loss fulfils the expression.\n")
 
     def test_losses_that_only_the_numbers_show_are_counted(self):
         trace = self.trace()
@@ -60,7 +82,7 @@ class Losses(ToolTest):
         path = self.write("t", trace.end())
         self.assertEqual(json.loads(self.run_tool("report", path, "losses", "--format=json")[0]),
                          [])
-        self.assertIn("show 5 lost events, of which 5 have no reason",
+        self.assertIn("show 5 lost events; the trace has no reason for 5 of them",
                       self.run_tool("report", path, "losses")[0])
 
     def test_losses_of_the_recorder_of_the_machine_have_its_reasons(self):
@@ -93,8 +115,8 @@ class Losses(ToolTest):
         out, err = self.run_tool("report", path, "losses", status=1)
         self.assertIn(f"At offset {offset}, ", out)
         self.assertIn("The damage lost 2 events.", out)
-        self.assertRegex(err, f"the trace is damaged at offset {offset}: .*; .* bytes are damaged, "
-                              "and 2 events are lost to it; the report has the other events")
+        self.assertRegex(err, f"the trace is damaged at offset {offset}: .*; .* bytes damaged, "
+                              "and 2 events lost to it; the report has the other events")
         row, = json.loads(self.run_tool("report", path, "losses", "--format=json", status=1)[0])
         self.assertEqual((row["damage_offset"], row["lost"], row["ring"]), (offset, None, None))
         self.assertGreater(row["damaged_bytes"], 100)

@@ -3,8 +3,11 @@
 """`ringpipe merge`: the oracle of oracle.py reads in the merged trace what the traces have."""
 import json
 import os
+import random
+import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import unittest
@@ -268,6 +271,70 @@ class Merge(ToolTest):
         report = self.run_tool("report", "merged.nettrace", "--format=json")[0]
         self.assertTrue(json.loads(report)["complete"])
 
+    def test_decimals_names_and_the_keys_and_values_of_threads_are_kept(self):
+        trace = v6.Trace(start_ticks=5000 * SECOND)
+        trace.threads({"index": 1, "process": 300, "thread": 301, "name": "main",
+                       "pair": ("role", "accept")},
+                      {"index": 2, "process": 300, "thread": 302, "pair": ("cpu", "3")},
+                      {"index": 0})
+        trace.define(1, "Other", "job_start", 1,
+                     (("price", oracle.DECIMAL), ("small", v6.I16), ("name", v6.STRING16)),
+                     attributes=b"\4" + v6.text("a message") + b"\5" + v6.text("a description") +
+                     b"\7" + bytes(range(16)))
+        payload = bytes(range(16)) + b"\1\0" + v6.utf16z("x")
+        trace.events(*[{"id": 1, "thread": i % 2 + 1, "capture": 0, "number": i + 1, "ns": i + 1,
+                        "payload": payload} for i in range(4)])
+        # The first thread gets another value, which takes a row of its own.
+        trace.remove((1, 0)).threads({"index": 1, "process": 300, "thread": 301, "name": "main",
+                                      "pair": ("role", "worker")})
+        trace.events({"id": 1, "thread": 1, "capture": 0, "number": 5, "ns": 9000,
+                      "payload": payload})
+        whole = trace.end()
+        merged = self.merge(whole, one().end())
+        expected = Reader(whole)
+        self.assertEqual([event for event in merged.events if event["provider"] == "Other"],
+                         expected.events)
+        kind = next(kind for kind in merged.types.values() if kind["provider"] == "Other")
+        self.assertEqual(kind, expected.types[1])
+
+    def test_what_a_conversion_to_version_4_states_by_events_is_restored(self):
+        trace = v6.Trace(pairs=(("ProcessId", "300"), ("Region", "eu-1")),
+                         start_ticks=5000 * SECOND)
+        trace.threads({"index": 1, "process": 300, "thread": 301, "name": "main"}, {"index": 0})
+        trace.define(1, "Other", "Event", 1)
+        trace.labels(1, [[(5, v6.text("zone") + v6.text("eu"))], [(6, v6.text("n") + b"\3")]])
+        trace.events(*[{"id": 1, "thread": 1, "capture": 0, "number": i + 1, "ns": i,
+                        "labels": i} for i in range(3)])
+        whole = trace.end()
+        self.write("whole.nettrace", whole)
+        self.run_tool("convert", "whole.nettrace", "-o", "four.nettrace")
+        merged = self.merge(self.read("four.nettrace"), one().end())
+        self.assertEqual([event for event in merged.events if event["provider"] == "Other"],
+                         Reader(whole).events)
+        self.assertFalse([event for event in merged.events
+                          if event["name"] in ("EventLabel", "ThreadName")])
+        self.assertIn(("Region", "eu-1"),
+                      [(event["fields"]["key"], event["fields"]["value"])
+                       for event in merged.events if event["name"] == "TraceKeyValue"])
+
+    def test_what_no_event_of_another_writer_uses_is_left_out(self):
+        trace = v6.Trace(start_ticks=5000 * SECOND)
+        trace.threads({"index": 1, "process": 300, "thread": 301}, {"index": 0},
+                      *({"index": i, "process": 400, "thread": 400 + i, "name": f"t{i}"}
+                        for i in range(2, 50)))
+        trace.define(1, "Other", "Event", 1, (("a", v6.U8),), b"\4" + v6.text("used {a}"))
+        trace.define(2, "Other", "Unused", 2, (("a", v6.U8),), b"\4" + v6.text("unused"))
+        trace.labels(1, [[(5, v6.text("k") + v6.text("used"))],
+                         [(5, v6.text("k") + v6.text("unused"))]]).stacks(1, [[1, 2], [3, 4]])
+        trace.events({"id": 1, "thread": 1, "capture": 0, "number": 1, "ns": 1, "labels": 1,
+                      "stack": 1, "payload": b"\7"})
+        whole = trace.end()
+        merged = self.merge(whole, one().end())
+        self.assertEqual([event for event in merged.events if event["provider"] == "Other"],
+                         Reader(whole).events)
+        self.assertNotIn(b"unused", self.read("merged.nettrace"))
+        self.assertIn(b"used {a}", self.read("merged.nettrace"))
+
     def test_compact_traces_are_merged_as_the_others(self):
         self.write("b.nettrace", two().end())
         self.run_tool("convert", "--compact", "b.nettrace", "-o", "c.nettrace")
@@ -350,13 +417,82 @@ class Merge(ToolTest):
         self.check_damage(orders(10, [1, 2]), damaged, offsets[0],
                           [1, 2] + [number for number in range(10, 30) if number != 15])
 
-    def test_ctrl_c_stops_and_leaves_no_file_before_the_first_event(self):
-        os.mkfifo(self.path("slow"))
-        process = self.start("merge", "slow", "slow", "-o", "m.nettrace")
-        with open(self.path("slow"), "wb"):
+    def large(self, name):
+        """Write a trace that is larger than a pipe."""
+        trace = v6.Trace(start_ticks=5000 * SECOND).threads({"index": 1, "thread": 5},
+                                                            {"index": 0})
+        trace.define(1, "Shop", "Blob", 5)
+        for at in range(40):
+            trace.events({"id": 1, "thread": 1, "capture": 0, "number": at + 1, "ns": at,
+                          "payload": random.Random(at).randbytes(60000)})
+        return self.write(name, trace.end())
+
+    def test_ctrl_c_ends_a_command_whose_output_nothing_reads(self):
+        paths = [self.large(name) for name in ("a", "b")]
+        for command in (["merge", *paths], ["convert", paths[0]],
+                        ["convert", "--to", "jsonl", paths[0]]):
+            process = self.start(*command, "-o", "-")
+            self.wait_until(lambda: select.select([process.stdout], [], [], 0)[0])
             process.send_signal(signal.SIGINT)
-            self.finish(process, 130)
-        self.assertFalse(os.path.exists(self.path("m.nettrace")))
+            self.assertEqual(process.wait(60), 130, command)
+            self.assertIn(b"stopped; standard output", process.stderr.read())
+
+    def interrupt(self, process, readable):
+        self.wait_until(lambda: select.select([readable], [], [], 0)[0])
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+
+    def test_ctrl_c_ends_a_command_whose_socket_or_compressed_pipe_nothing_reads(self):
+        paths = [self.large(name) for name in ("a", "b")]
+        for command in ["merge", *paths], ["convert", paths[0]]:
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                self.interrupt(self.start(*command, "-o", "-", stdout=theirs), ours)
+            name = command[0] + ".zst"
+            os.mkfifo(self.path(name))
+            pipe = os.open(self.path(name), os.O_RDWR)
+            self.addCleanup(os.close, pipe)
+            self.interrupt(self.start(*command, "-o", name), pipe)
+
+    def test_a_pipe_is_no_file_to_read_twice(self):
+        os.mkfifo(self.path("pipe"))
+        a = self.write("a", one().end())
+        self.assertIn("needs files; pipe is none",
+                      self.run_tool("merge", a, "pipe", "-o", "x", status=2)[1])
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_a_hundred_traces_are_merged_into_a_pipe(self):
+        names = [f"{i}.nettrace" for i in range(100)]
+        paths = [self.write(name, Machine("web1", "boot-1", 5000 * SECOND).clock(0, UTC).order(
+            (100 - i) * SECOND, i).end()) for i, name in enumerate(names)]
+        out, err = self.start("merge", *paths, "-q", "-o", "-").communicate()
+        self.assertEqual(err, b"")
+        merged = Reader(out)
+        self.assertEqual([number_of(event) for event in merged.events
+                          if event["name"] == "Order"], list(range(99, -1, -1)))
+
+    def test_no_damage_crashes_it_or_leaves_a_trace_without_end(self):
+        choose = random.Random(7)
+        first, data = self.write("a", one().end()), two().end()
+        for turn in range(60):
+            bad = bytearray(data[:choose.randrange(len(data))] if turn % 3 == 0 else data)
+            for _ in range(choose.randrange(1, 5) if turn % 3 and bad else 0):
+                bad[choose.randrange(len(bad))] ^= 1 << choose.randrange(8)
+            process = self.start("merge", first, self.write("bad", bytes(bad)), "-q", "-f", "-o",
+                                 "m.nettrace")
+            process.communicate(timeout=60)
+            self.assertIn(process.returncode, (0, 1))
+            if os.path.exists(self.path("m.nettrace")):
+                self.assertTrue(Reader(self.read("m.nettrace")).ended)
+                os.unlink(self.path("m.nettrace"))
+            else:
+                self.assertEqual(process.returncode, 1)
+
+    def test_an_empty_file_leaves_no_merged_trace(self):
+        a, empty = self.write("a", one().end()), self.write("empty", b"")
+        self.assertIn("not a nettrace file",
+                      self.run_tool("merge", a, empty, "-o", "x", status=1)[1])
+        self.assertFalse(os.path.exists(self.path("x")))
 
     def test_a_full_disk_is_reported(self):
         paths = [self.write("a", one().end()), self.write("b", two().end())]

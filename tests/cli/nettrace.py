@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes nettrace V4 byte by byte, with no code shared with the library, as an independent
+"""Writes nettrace V4 and V5 byte by byte, with no code shared with the library, as an independent
 check."""
 import struct
 
@@ -14,7 +14,7 @@ class Trace:
     """Bytes of a trace; blocks are added in order, end() completes it."""
 
     def __init__(self, pid=4242, ticks_per_second=1_000_000_000, start_ticks=1_000_000,
-                 pointer_bytes=8):
+                 pointer_bytes=8, version=4):
         # A bytearray grows without a copy of what it has.
         self.bytes = bytearray(b"Nettrace" + self._text("!FastSerialization.1"))
         self.start_ticks = start_ticks
@@ -25,7 +25,7 @@ class Trace:
         time = struct.pack("<8H", 2026, 11, 6, 21, 1, 2, 3, 4)
         payload = time + struct.pack("<qqIIII", start_ticks, ticks_per_second, pointer_bytes, pid,
                                      2, 0)
-        self._object("Trace", 4, payload, block=False)
+        self._object("Trace", version, payload, block=False)
 
     @staticmethod
     def _text(text):
@@ -50,13 +50,13 @@ class Trace:
         self._object(name, 2, header + b"".join(blobs))
 
     def define(self, metadata_id, provider, name, event_id, fields, level=4, keywords=1,
-               version=0):
-        """Define an event; `fields` are (name, type code) pairs."""
+               version=0, tags=b""):
+        """Define an event; `fields` are (name, type code) pairs, and version 5 adds `tags`."""
         blob = struct.pack("<I", metadata_id) + utf16z(provider) + struct.pack("<I", event_id)
         blob += utf16z(name) + struct.pack("<qIII", keywords, version, level, len(fields))
         for field, code in fields:
             blob += struct.pack("<I", code) + utf16z(field)
-        return self.metadata(blob)
+        return self.metadata(blob + tags)
 
     def metadata(self, blob):
         """Add a definition as bytes."""
@@ -73,13 +73,13 @@ class Trace:
         self._object("StackBlock", 2, payload)
         return self
 
-    def events(self, metadata_id, payloads, thread=7, ns=1_000_000, stack=0):
+    def events(self, metadata_id, payloads, thread=7, ns=1_000_000, stack=0, processor=1):
         """Add one block with an event per payload, the first at `ns`, each of the others 1 us
         later."""
         blobs = []
         for i, payload in enumerate(payloads):
             self.sequence[thread] = self.sequence.get(thread, 0) + 1
-            blobs.append(self._blob(metadata_id, self.sequence[thread], thread, 1,
+            blobs.append(self._blob(metadata_id, self.sequence[thread], thread, processor,
                                     self.start_ticks + ns + i * 1000, payload, stack))
         self._block("EventBlock", blobs, self.start_ticks + ns,
                     self.start_ticks + ns + len(payloads) * 1000)
@@ -103,6 +103,19 @@ class Trace:
     def end(self):
         self.bytes += b"\1"
         return bytes(self.bytes)
+
+
+def opcode_tag(opcode):
+    return struct.pack("<IBB", 1, 1, opcode)
+
+
+def fields_tag(fields):
+    """Describe fields by a tag of version 5; `fields` are (name, bytes of the type) pairs."""
+    data = struct.pack("<I", len(fields))
+    for name, code in fields:
+        row = utf16z(name) + code
+        data += struct.pack("<I", 4 + len(row)) + row
+    return struct.pack("<IB", len(data), 2) + data
 
 
 def uleb(value):

@@ -166,6 +166,16 @@ class Trace:
         return bytes(self.bytes)
 
 
+def two_processes(threads=(501, 502)):
+    """A trace in which threads of the processes 71 and 72 have a span each."""
+    trace = Trace().threads({"index": 0}, *[
+        {"index": at, "process": 70 + at, "thread": threads[at - 1]} for at in (1, 2)])
+    trace.define(1, "Shop", "requestStart", 1).define(2, "Shop", "requestStop", 2)
+    trace.events(*[{"id": kind, "thread": at, "number": kind, "ns": 1000 * at + 100 * kind * at}
+                   for at in (1, 2) for kind in (1, 2)])
+    return trace.end()
+
+
 def described_payload(is_cut=False):
     """The fields of a raw event of a component, with a payload that describes itself, and its
     fields."""

@@ -314,13 +314,13 @@ class Trace:
         self.types[metadata] = kind
 
     def _row(self, c):
-        index, row = c.varuint(), {"process": self.process, "thread": 0, "name": ""}
+        index, row = c.varuint(), {"process": self.process, "thread": 0, "name": "", "pairs": []}
         while not c.end():
             kind = c.number("B")
             if kind == 1:
                 row["name"] = c.text()
             elif kind == 4:
-                c.text(), c.text()
+                row["pairs"].append((c.text(), c.text()))
             else:
                 row["process" if kind == 2 else "thread"] = c.varuint()
         assert index not in self.rows
@@ -411,9 +411,10 @@ class Trace:
             self._count(capture, now["number"] - 1)
         self.last[capture] = now["number"]
         row = self.rows[now["thread"]] if self.is_v6 else \
-            {"process": self.process, "thread": now["thread"] % 2**64, "name": ""}
+            {"process": self.process, "thread": now["thread"] % 2**64, "name": "", "pairs": []}
         event = {"time": now["time"], "thread": row["thread"], "process": row["process"],
-                 "thread_name": row["name"], "cpu": now["cpu"], "sorted": now["sorted"],
+                 "thread_name": row["name"], "thread_pairs": row["pairs"], "cpu": now["cpu"],
+                 "sorted": now["sorted"],
                  "stack": self.stacks[now["stack"]] if now["stack"] else b"",
                  "activity": now["activity"], "related": now["related"], "pairs": []}
         event.update({key: kind[key] for key in ("provider", "name", "id", "version", "level",

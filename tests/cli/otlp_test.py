@@ -40,7 +40,7 @@ class Otlp(ToolTest):
                                            "ringpipe.activity": guid_text(1)})
         self.assertEqual(span.events, [("note", START_NS + 1100, {"text": HOSTILE})])
         self.assertEqual(span.resource, {"service.name": "unknown_service", "process.pid": 4242})
-        self.assertIn("no place for 1 events outside of spans", self.errors)
+        self.assertIn("no place for 1 event outside of spans", self.errors)
 
     def test_spans_without_a_trace_id_get_it_from_the_activity_of_the_outermost_span(self):
         trace = Source().start(1000, "/a", activity=1)
@@ -125,7 +125,7 @@ class Otlp(ToolTest):
                           span.attributes["stop.ringpipe.payload"]), ("01fe", "03"))
 
     def test_the_keys_of_attributes_are_unique(self):
-        """Of labels around a span, of fields with one name, of cut payloads, and of resources."""
+        """Labels around a span, fields with one name, cut payloads, and resources."""
         trace = v6.Trace(pairs=(("service.name", "other"),)).threads({"index": 0})
         trace.threads({"index": 1, "thread": 7, "process": 70})
         fields = [("n", v6.U8), ("n", v6.U8), ("cut", v6.U64)]

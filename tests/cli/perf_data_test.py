@@ -108,9 +108,11 @@ class PerfData(ToolTest):
             found = re.match(r"\s*(-?\d+)\s+(\d+)\.(\d{9}):\s+(\S+)(.*)", line)
             if found:
                 tid, ns = int(found[1]), int(found[2]) * 10**9 + int(found[3])
-                rows.append((found[4].rstrip(":"), tid, ns, [], found[5].strip()))
-            elif line.strip():
+                rows.append([found[4].rstrip(":"), tid, ns, [], found[5].strip()])
+            elif re.match(r"\s+[0-9a-f]+\s(?!.*next_pid=)", line):
                 rows[-1][3].append(line.split(None, 1))
+            elif rows:  # the rest of a text with a thread's name that contains a newline
+                rows[-1][4] += "\n" + line
         # Under load, perf prints records late.
         return sorted(rows, key=lambda row: row[2])
 

@@ -212,7 +212,7 @@ class Ps(ToolTest):
             pass
         self.assertIn("Not a directory", self.run_tool("ps", status=1)[1])
 
-    def test_nobody_there_is_an_empty_list(self):
+    def test_no_process_is_an_empty_list(self):
         self.assertEqual(self.rows(), [])
         self.assertEqual(self.run_tool("ps")[0].splitlines()[0].split(),
                          "PID USER RUNTIME NAME COMMAND".split())

@@ -128,7 +128,10 @@ class Recover(ToolTest):
     def test_a_definition_that_could_not_be_kept_spoils_no_other(self):
         self.record()
         self.environment["RINGPIPE_CONFIG"] = "*"
-        out, _ = self.run_tool("recover", self.leave("define"), "-o", "r.nettrace")
+        kept = self.leave("define")
+        # The next definition takes the place of the missing one.
+        self.assertNotIn(bytes(32), self.read(os.path.join(kept, "events")))
+        out, _ = self.run_tool("recover", kept, "-o", "r.nettrace")
         kinds = self.strict("r.nettrace", "--recovered")["kinds"]
         self.assertEqual(kinds["Test-Host/mark"], EVENTS)
         self.assertEqual(kinds["Test-Dynamic/defined"], 7)
@@ -150,7 +153,7 @@ class Recover(ToolTest):
         self.assertEqual(kinds["Test-Host/mark"], EVENTS)
         self.assertNotIn("Test-Dynamic/defined", kinds)
         self.assertTrue(out.startswith(f"r.nettrace: {EVENTS} events, "), out)
-        self.assertIn("14 events are left out", err)  # and those without a definition
+        self.assertIn("left out 14 events", err)  # and those without a definition
 
     def check_traced(self):
         self.run_tool("recover", self.leave("traced"), "-o", "r.nettrace")

@@ -9,6 +9,7 @@ import struct
 import unittest
 
 import nettrace
+import nettrace6 as v6
 from nettrace import utf16z
 from tool import ToolTest
 
@@ -54,6 +55,29 @@ class Counters(ToolTest):
             "quantile": None, "kind": "value", "unit": "orders", "first_ns": 1000000,
             "last_ns": 1003000, "count": 4, "first": 5.0, "last": 0.0, "min": -2.5,
             "mean": sum(values) / 4, "max": 9.25})
+
+    def test_an_expression_selects_values(self):
+        trace = self.trace().events(1, [sample("queue", value) for value in (5.0, 1.0, 7.0)])
+        trace.events(1, [sample("other", 9.0)])
+        row, = self.rows(trace.end(), "--where", "Name == 'queue' and Mean > 2")
+        self.assertEqual((row["counter"], row["count"], row["mean"]), ("queue", 2, 6.0))
+
+    def test_an_expression_reaches_the_members_of_a_struct_without_a_name(self):
+        trace = v6.Trace().threads({"index": 0}, {"index": 1, "thread": 5})
+        payload = (v6.STRUCT, (("Name", v6.STRING16), ("Mean", v6.F64)))
+        # The runtime and the library write such a struct.
+        trace.define(1, "Shop", "EventCounters", 5, (("", (v6.STRUCT, (("Payload", payload),))),))
+        trace.events(*[{"id": 1, "thread": 1, "ns": ns,
+                        "payload": v6.utf16z(name) + struct.pack("<d", value)}
+                       for ns, name, value in ((1, "queue", 5), (2, "queue", 1), (3, "x", 9))])
+        path = self.write("t", trace.end())
+        for where, times in (("Payload.Name == 'queue'", [1, 2]), ("Payload.Mean > 4", [1, 3]),
+                             ("field.Payload.Mean > 4 and has Payload", [1, 3]),
+                             ("has Name or has Payload.Other", [])):
+            out, _ = self.run_tool("report", path, "events", "--all", "--format=json", "--where",
+                                   where)
+            self.assertEqual([json.loads(line)["time_ns"] for line in out.splitlines()], times,
+                             where)
 
     def test_rates_are_per_second(self):
         trace = self.trace().events(1, [sample("hits", 50.0, interval=0.5, is_rate=True)])
@@ -106,7 +130,7 @@ class Counters(ToolTest):
         path = self.write("t", trace.end())
         out, err = self.run_tool("report", path, "counters", "--format=csv")
         self.assertEqual(len(out.splitlines()), 20001)
-        self.assertIn("10 samples are ignored", err)
+        self.assertIn("ignored 10 samples", err)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def share_test(a, n, b, m):
 
 
 class Story:
-    """What happens in a trace: events with their times, added in any order."""
+    """The events of a trace with their times, added in any order."""
 
     def __init__(self, names="abc"):
         self.names, self.events = names, []
@@ -102,6 +102,30 @@ class Diff(ToolTest):
             status = 500 if chance.random() < failing else 200
             story.span(9 * SECOND * i // count, duration, status)
         return story, durations
+
+    def test_an_expression_selects_the_records_of_both_traces(self):
+        before, after = Story(), Story()
+        for story, shift in (before, 0), (after, 500):
+            for number in range(40):
+                ns = number * SECOND // 5
+                story.span(ns, 1000 + number)
+                story.span(ns + 1, 1000 + number + shift)
+                story.counter(ns, number)
+                story.counter(ns, number, "other")
+                story.cpu(ns, "a" if number % 2 else "b")
+                story.wait(ns, 100, "c")
+        rows = self.diff(before, after, "--where", "event == 'requestStart' or Name == 'other'")
+        self.assertEqual({row["kind"] for row in rows}, {"span", "counter"})
+        self.assertEqual({row["name"] for row in rows}, {"Shop/request", "Shop/other"})
+        spans = self.diff(before, after, "spans")
+        whole = {row["metric"]: row for row in rows if row["kind"] == "span"}
+        self.assertEqual(whole["per second"]["before"],
+                         [row for row in spans if row["metric"] == "per second"][0]["before"])
+        rows = self.diff(before, after, "spans", "--where", "time < 4s")
+        self.assertEqual([row["before"] * 2 for row in rows if row["metric"] == "per second"],
+                         [whole["per second"]["before"]])
+        rows = self.diff(before, after, "cpu", "--where", "thread == 8")
+        self.assertEqual(rows, [])
 
     def test_slower_spans_are_found_and_the_test_is_that_of_the_textbook(self):
         chance = random.Random(1)

@@ -110,6 +110,32 @@ class Gc(ToolTest):
                          (9, "background", "Induced"))
         self.assertIsNone(second["collection"])
 
+    def test_an_expression_selects_collections_with_their_pauses_and_sizes(self):
+        trace = nettrace.Trace()
+        trace.define(START, RUNTIME, "GCStart", START, [
+            ("Count", nettrace.U32), ("Depth", nettrace.U32), ("Reason", nettrace.U32),
+            ("Type", nettrace.U32)])
+        for number in (RESTART, HEAPS, SUSPEND):
+            trace.define(number, RUNTIME, "", number, [])
+        for number, generation in enumerate((0, 2, 0, 2)):
+            self.suspend(trace, 1000 * number)
+            self.begin(trace, 1000 * number + 10, number, generation)
+            self.restart(trace, 1000 * number + 100 * (number + 1))
+            trace.events(HEAPS, [heaps(number, 0, 0, 0, 0)], ns=1000 * number + 900)
+        self.suspend(trace, 8000)  # of a collection that the trace does not have
+        self.restart(trace, 9000)
+        data = trace.end()
+        for where, lengths in (("Depth == 2", [200, 400]), ("not (Depth == 2)", [100, 300]),
+                               ("Depth == 2 and time < 2us", [200]), ("process == 1", []),
+                               ("process == 4242 and thread == 7", [100, 200, 300, 400])):
+            rows = self.report(data, "--slowest", 9, "--where", where)
+            self.assertEqual(sorted(row["duration_ns"] for row in rows), lengths, where)
+            rows = self.report(data, "--where", where)
+            self.assertEqual([(row["count"], row["pauses"]) for row in rows[:1]],
+                             [(len(lengths), len(lengths))] if lengths else [], where)
+        row = self.report(data, "--where", f"id == {HEAPS} and time < 2us")[0]
+        self.assertEqual((row["count"], row["size_last_bytes"]), (0, 1))
+
     def test_sizes_are_those_after_the_collections(self):
         trace = self.trace()
         trace.events(HEAPS, [heaps(10, 20, 30, 40, 5), heaps(1, 2, 300, 4, 6)])

@@ -90,14 +90,14 @@ class Heap(Report):
         machine.free(99).allocate(1, 100, 1, "a").allocate(1, 30, 1, "", process=8)
         machine.free(1).free(1)
         rows = self.report(machine, "heap", errors=f"ringpipe: {self.path('t.nettrace')}: 1 "
-                           "samples have no stack; `ringpipe collect --stacks` records stacks\n")
+                           "sample without a stack; `ringpipe collect --stacks` records stacks\n")
         self.assertEqual([(row["process_id"], row["live_bytes"], row["allocated_bytes"],
                            row["stack"]) for row in rows], [(8, 30, 30, []), (7, 0, 100, ["a"])])
 
     def test_samples_whose_end_is_unknown_are_not_live(self):
         machine = Machine().allocate(0, 100, 1, "a").allocate(5, 10, 1, "a").allocate(5, 1, 1, "a")
-        row, = self.report(machine, "heap", errors=f"ringpipe: {self.path('t.nettrace')}: of 2 "
-                           "samples it is unknown when they were freed; they are not in LIVE\n")
+        row, = self.report(machine, "heap", errors=f"ringpipe: {self.path('t.nettrace')}: LIVE "
+                           "lacks 2 samples, because the time of the release is unknown\n")
         self.assertEqual((row["live_bytes"], row["allocated_bytes"], row["samples"]), (10, 111, 3))
 
     def test_a_range_has_the_blocks_that_were_allocated_in_it(self):
@@ -108,6 +108,22 @@ class Heap(Report):
         machine.free(1).allocate(11, 7, 1, "b")
         rows = self.report(machine, "heap", "--from", f"{middle * 1000 + 500}ns")
         self.assertEqual([(row["live_bytes"], row["stack"]) for row in rows], [(7, ["b"])])
+
+    def test_an_expression_selects_samples_and_all_blocks_that_were_freed(self):
+        machine = Machine().allocate(1, 100, 1, "a").allocate(2, 5000, 1, "a")
+        machine.allocate(3, 7000, 1, "b").allocate(4, 5000, 1, "a", process=8).free(2)
+        rows = self.report(machine, "heap", "--where", "size >= 5000 and process == 7")
+        self.assertEqual([(row["live_bytes"], row["allocated_bytes"], row["stack"])
+                          for row in rows], [(7000, 7000, ["b"]), (0, 5000, ["a"])])
+        path = self.path("t.nettrace")
+        for more in (), ("--diff", path):
+            err = self.run_tool("report", path, "heap", *more, "--where", "size > 7000",
+                                status=1)[1]
+            self.assertIn("no such samples of the heap", err)
+        rows = json.loads(self.run_tool("report", path, "heap", "--diff", path, "--where",
+                                        "size == 7000", "--format=json")[0])
+        self.assertEqual([(row["before_bytes"], row["after_bytes"]) for row in rows],
+                         [(7000, 7000)])
 
     def test_csv_and_text_have_the_same_rows(self):
         machine = Machine().allocate(1, 2048, 1, "ab").allocate(2, 1000, 1, "c").free(2)
@@ -226,6 +242,13 @@ class Locks(Report):
         self.assertEqual({tuple(row["stack"]) for row in rows}, {("c", "b")})
         out = self.run_tool("report", self.path("t.nettrace"), "locks", "--top", 3)[0]
         self.assertEqual(len(out.splitlines()), 4)
+
+    def test_an_expression_selects_waits_for_locks(self):
+        machine = Machine()
+        for thread, ns in ((70, 5), (71, 7), (70, 2000)):
+            machine.event(MUTEX, 7, thread, struct.pack("<QQIi", 0x1000, ns, 0, 0), stack_of("c"))
+        row, = self.report(machine, "locks", "--where", "thread == 70 and duration_ns < 1000")
+        self.assertEqual((row["count"], row["total_ns"]), (1, 5))
 
     def test_a_trace_without_waits_states_how_to_record_them(self):
         self.report(Machine(), "locks", status=1, errors=f"ringpipe: {self.path('t.nettrace')}: "

@@ -45,6 +45,23 @@ class Report(ToolTest):
             "     3       999     66 B    EventsLost (1)",
         ])
 
+    def test_each_reason_of_losses_has_one_row_whatever_the_number_of_rings(self):
+        trace = nettrace.Trace()
+        trace.define(1, "ringpipe", "EventsLost", 1, [
+            ("ring", nettrace.U32), ("reason", nettrace.STRING), ("count", nettrace.U64)])
+        trace.events(1, [nettrace.lost(ring, reason, count) for reason, losses in (
+            ("busy", [(7, 3)]), ("full", [(ring, 1 + ring % 50) for ring in range(60)]))
+            for ring, count in losses])
+        path = self.write("t", trace.end())
+        lines = self.run_tool("report", path)[0].splitlines()
+        at = [line.startswith("Lost ") for line in lines].index(True)
+        self.assertEqual(lines[at + 1:at + 3], [
+            "           1,330 in 60 rings, 50 of them in ring 49: full",
+            "           3 in ring 7: busy"])
+        self.assertTrue(lines[at + 3].startswith("Threads"), lines)
+        self.assertEqual(len(json.loads(self.run_tool("report", path, "--format=json")[0])[
+            "lost_by"]), 61)
+
     def test_json_has_the_same_values(self):
         path = self.write("t", nettrace.sample(losses=True))
         summary = json.loads(self.run_tool("report", path, "--format=json")[0])
@@ -120,7 +137,7 @@ class Report(ToolTest):
         trace.define(2, "Shop", "tick", 1, []).stacks(1, [[4096]])
         trace.events(2, [b"", b"", b"", b""], stack=1)
         path = self.write("t", trace.events(1, [struct.pack("<Q", 1), struct.pack("<Q", 2)]).end())
-        self.assertIn("Stacks     4, some may be cut: 3 unwind rules were not cached yet\n",
+        self.assertIn("Stacks     4, some may be cut: 3 unwind rules not cached yet\n",
                       self.run_tool("report", path)[0])
         summary = json.loads(self.run_tool("report", path, "--format=json")[0])
         self.assertEqual(summary["unwind_rules_missing"], 3)
@@ -142,7 +159,7 @@ class Report(ToolTest):
         trace.events(2, [b"", b""], stack=1).events(2, [b"", b"", b""], stack=2)
         trace.events(2, [b""], stack=3)
         path = self.write("t", trace.events(1, [struct.pack("<Q", 7)]).end())
-        self.assertIn("Stacks     6, 3 of them cut: 7 unwind rules were not cached yet\n",
+        self.assertIn("Stacks     6, 3 of them cut: 7 unwind rules not cached yet\n",
                       self.run_tool("report", path)[0])
         summary = json.loads(self.run_tool("report", path, "--format=json")[0])
         self.assertEqual((summary["stacks"], summary["stacks_cut"]), (6, 3))
@@ -194,7 +211,7 @@ class Report(ToolTest):
         out, _ = self.run_tool("report", path, "--top", "1")
         self.assertIn("OrderPlaced", out)
         self.assertNotIn("EventsLost", out)
-        self.assertIn("1 more kinds of events", out)
+        self.assertIn("Not shown: 1 more kind of less frequent events.", out)
 
     def test_standard_input_is_read(self):
         out, _ = self.run_tool("report", "-", data=nettrace.sample())
@@ -203,7 +220,7 @@ class Report(ToolTest):
 
     def test_a_trace_cut_anywhere_is_reported_and_summed_up(self):
         data = nettrace.sample(losses=True)
-        for size in range(0, len(data), 7):
+        for size in range(0, len(data), 5):
             with self.subTest(size=size):
                 out, err = self.run_tool("report", "-", status=1, data=data[:size])
                 if out:
@@ -259,20 +276,43 @@ class Report(ToolTest):
                          ["GCStart", "Contention", "ContentionStart", "Given", "", ""])
 
     def test_versions_that_cannot_be_read_are_reported(self):
-        later = b"Nettrace" + struct.pack("<3I", 0, 7, 0) + bytes(100)
-        trace, block = bytearray(nettrace.sample()), bytearray(nettrace.sample())
+        trace, header = nettrace.sample(), b"Nettrace" + struct.pack("<I", 0)
         at = trace.index(b"\5\5\1") + 3
-        trace[at] = 5
-        block_at = block.index(b"\5\5\1", at) + 3
-        for found in re.finditer(b"\5\5\1\2", bytes(block)):
-            block[found.end() - 1] = 3
-        only = "while versions 4 and 6 alone can be read, at offset"
-        for data, said in ((later, f"nettrace version 7, {only} 12"),
-                           (trace, f"nettrace version 5, {only} {at}"),
-                           (block, "a block of version 3, while versions up to 2 can be read, at "
-                                   f"offset {block_at}")):
+        block_at = trace.index(b"\5\5\1", at) + 3
+
+        def changed(begin, *versions):
+            """Changes these versions in all objects that have the ones at `begin`."""
+            return trace.replace(trace[begin - 3:begin + 8],
+                                 b"\5\5\1" + struct.pack("<2I", *versions))
+
+        # A version of the format, then versions of an object, then those of the reader it needs.
+        for data, said in (
+                (header + struct.pack("<2I", 7, 0) + bytes(100),
+                 "nettrace version 7, while versions 4 to 6 alone can be read, at offset 12"),
+                (header + struct.pack("<2I", 5, 0) + bytes(100),
+                 "version 5 in a file header of version 6 or later, at offset 12"),
+                (changed(at, 6, 6),
+                 f"a Trace object of version 6, while versions 4 to 5 can be read, at offset {at}"),
+                (changed(at, 3, 3),
+                 f"a Trace object of version 3, while versions 4 to 5 can be read, at offset {at}"),
+                (changed(at, 4, 6), "a Trace object that needs a reader of version 6, while this "
+                                    f"one has version 5, at offset {at + 4}"),
+                (changed(block_at, 3, 3), "a block of version 3, while versions 0 to 2 can be "
+                                          f"read, at offset {block_at}"),
+                (changed(block_at, 2, 3), "a block that needs a reader of version 3, while this "
+                                          f"one has version 2, at offset {block_at + 4}")):
             with self.subTest(said=said):
                 self.assertIn(said, self.run_tool("report", self.write("t", data), status=1)[1])
+
+    def test_version_5_and_its_tags_are_read(self):
+        types = struct.pack("<II", 19, nettrace.U32)
+        trace = nettrace.Trace(version=5)
+        trace.define(1, "Shop", "Order", 5, [], tags=nettrace.opcode_tag(1) +
+                     nettrace.fields_tag([("amounts", types)]))
+        trace.events(1, [struct.pack("<H3I", 3, 10, 20, 30)])
+        path = self.write("t", trace.end())
+        row = json.loads(self.run_tool("report", path, "events", "--format=json")[0])
+        self.assertEqual(row["fields"], {"amounts": [10, 20, 30]})
 
     def test_other_files_are_refused(self):
         for data in [b"", b"Nettrace", b"Nettrice" + b"\0" * 100, bytes(range(256)) * 40]:

@@ -48,6 +48,15 @@ class Timeline(ToolTest):
         self.assertEqual(rows[7, "waiting"]["total"], 2 * STEP + 900)
         self.assertEqual(rows[8, "waiting"]["total"], STEP)  # it began before the trace
 
+    def test_an_expression_selects_samples_waits_and_events(self):
+        rows = self.rows([(5 * STEP, CPU, 7, 0), (6 * STEP, CPU, 8, 0), (9 * STEP, CPU, 7, 0),
+                          (10 * STEP + 400, SWITCH, 7, STEP)],
+                         "--where", "thread == 7 and time < 9ms or provider == 'Shop'")
+        self.assertEqual({key: row["total"] for key, row in rows.items()},
+                         {(7, "cpu"): 1, (1, "events"): 2})
+        # The period is that of the trace.
+        self.assertEqual(rows[7, "cpu"]["interval_ns"], STEP)
+
     def test_text_draws_the_busiest_threads_in_eighty_columns(self):
         events = [(i * STEP, CPU, 7, 0) for i in range(1, 64)] + [(9 * STEP, CPU, 8, 0)]
         path = self.trace(events)

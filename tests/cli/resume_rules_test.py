@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a reader that resumes assumes of the part that it missed, one rule per test."""
+"""Assumptions of a reader that resumes about the part that it missed, one rule per test."""
 import errno
 import struct
 import unittest

@@ -10,6 +10,7 @@ import struct
 import unittest
 
 import nettrace
+import nettrace6 as v6
 from tool import ToolTest
 
 PRECISION = 0.004
@@ -89,6 +90,36 @@ class Spans(ToolTest):
         self.assertRegex(text, r"(?m)^Shop/request +100 ")
         self.assertRegex(text, r"(?m)^ *100 ns +Shop/request +0\.000")
 
+    def test_an_expression_selects_spans_by_their_start_events(self):
+        trace = self.trace()
+        trace.define(7, "Shop", "payStart", 7, [("total", nettrace.U32)])
+        trace.define(8, "Shop", "payStop", 8, [("total", nettrace.U32)])
+        for number, total in enumerate((10, 200, 300), 1):
+            self.event(trace, 7, 1000 * number, number, thread=number,
+                       payload=struct.pack("<I", total))
+            self.event(trace, 8, 1000 * number + total, number, payload=struct.pack("<I", 0))
+        self.event(trace, START, 9000, 9, thread=3)
+        self.event(trace, 7, 9001, 10, payload=struct.pack("<I", 400))
+        row, = self.spans(trace, "--where", "total > 100")
+        self.assertEqual((row["span"], row["count"], row["total_ns"], row["open"]),
+                         ("pay", 2, 500, 1))
+        path = self.path("t")
+        for where, starts in (("thread == 3", [3000]), ("total > 100 and time < 2500ns", [2000]),
+                              ("activity == '00000001-0000-0000-0909-090909090909'", [1000]),
+                              ("event == 'payStop'", [])):
+            rows = json.loads(self.run_tool("report", path, "spans", "--slowest", "9", "--where",
+                                            where, "--format=json")[0])
+            self.assertEqual([row["start_ns"] for row in rows], starts, where)
+        err = self.run_tool("report", path, "spans", "--where", "total >", status=2)[1]
+        self.assertIn("^", err)
+
+    def test_spans_have_their_processes_in_both_versions(self):
+        for path in self.write_versions(v6.two_processes()):
+            for where, processes in ((), [72, 71]), (("--where", "process == 71"), [71]):
+                rows = json.loads(self.run_tool("report", path, "spans", "--slowest", "9", *where,
+                                                "--format=json")[0])
+                self.assertEqual([row["process_id"] for row in rows], processes, path)
+
     def test_spans_of_one_id_nest_and_spans_without_ids_belong_to_threads(self):
         trace = self.trace()
         for ns, kind, thread in [(0, START, 1), (10, START, 2), (20, 5, 1), (30, START, 1),
@@ -128,7 +159,7 @@ class Spans(ToolTest):
         path = self.write("t", trace.end())
         row, = json.loads(self.run_tool("report", path, "spans", "--format=json")[0])
         self.assertEqual((row["count"], row["open"], row["max_ns"]), (0, 10, None))
-        self.assertIn("1 stop events have no start event in the trace.",
+        self.assertIn("The trace has no start event for 1 stop event.",
                       self.run_tool("report", path, "spans")[0])
 
     def test_a_clock_that_goes_backwards_makes_no_negative_duration(self):

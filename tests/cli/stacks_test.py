@@ -109,7 +109,9 @@ class Stacks(ToolTest):
         self.assertNotIn("_write_", self.run_tool("stacks", os.getpid())[0])
         path = self.write("t", self.trace_of_two_threads())
         for form, name in (("text", "  place\n"), ("csv", ",place;pay;rewrite_\n")):
-            out = self.run_tool("report", path, "events", "--format", form)[0]
+            # The events that carry the symbols contain their names.
+            out = self.run_tool("report", path, "events", "--format", form, "--where",
+                                'provider == "Microsoft-DotNETCore-SampleProfiler"')[0]
             self.assertIn(name, out)
             self.assertNotIn("_write_", out.replace("rewrite_", ""))
 

@@ -15,7 +15,7 @@ import nettrace
 import nettrace6 as v6
 from merge_test import Reader, system
 from oracle import Bytes
-from tool import ToolTest
+from tool import PATIENCE, ToolTest
 
 PROGRAM = os.environ["FORKS"]
 BASE = 0x7f0000000000
@@ -126,8 +126,8 @@ class Symbolize(ToolTest):
         folder = self.place(".build-id", self.build_id[:2], self.build_id[2:])
         found = self.symbolize(self.trace(["main"]), "--symbols", folder)
         self.assertEqual(found, self.expected(["main"]))
-        self.assertRegex(self.messages, r"1 functions were added, for 1 addresses; 1 addresses "
-                                        r"have no name")
+        self.assertRegex(self.messages, "added 1 function, for 1 address; 1 address without "
+                                        "a name")
         self.assertNotIn("no such file", self.messages)
 
     def test_functions_are_found_in_debug_files_as_gdb_does(self):
@@ -150,7 +150,7 @@ class Symbolize(ToolTest):
         trace = self.trace(["main"], path=PROGRAM, build_id=other)
         folder = self.place(".build-id", other[:2], other[2:])
         self.assertEqual(self.symbolize(trace, "--symbols", folder), {})
-        self.assertIn(f"{PROGRAM}: 1 addresses without a name; no such file here (build id "
+        self.assertIn(f"{PROGRAM}: 1 address without a name; no such file here (build id "
                       f"{other})", self.messages)
 
     def test_each_function_is_added_once_for_each_process(self):
@@ -229,6 +229,13 @@ class Symbolize(ToolTest):
             process.send_signal(signal.SIGINT)
             self.finish(process, 130)
         self.assertFalse(os.path.exists(self.path("named.nettrace")))
+
+    def test_ctrl_c_ends_a_command_whose_output_nothing_reads(self):
+        trace = self.trace(["main"], processes=range(1, 200))
+        process = self.start_unread("symbolize", trace, "-o", "-")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 130)
+        self.assertIn(b"stopped; standard output", process.stderr.read())
 
     def test_wrong_usage(self):
         trace = self.trace(["main"])

@@ -26,7 +26,7 @@ class Tail(WrittenTest):
         tail.send_signal(signal.SIGINT)
         out, err = self.finish(tail, 0)
         self.assertEqual(out, "")
-        self.assertRegex(err, r"^3 of \d+ events printed, 0 dropped\n$")
+        self.assertRegex(err, r"^3 of \d+ events? printed, 0 dropped\n$")
 
     def test_all_events_up_to_a_signal_are_printed_and_the_status_is_0(self):
         for number in signal.SIGINT, signal.SIGTERM:
@@ -71,7 +71,7 @@ class Tail(WrittenTest):
         self.assertTrue(lines[0].startswith("time_utc,time_ns,"), lines)
         self.assertEqual(re.findall(r'""serial"":(\d+)', out), ["7", "8", "9"])
         self.assertEqual(len(lines), 4)
-        self.assertRegex(err, r"^3 of \d+ events printed")
+        self.assertRegex(err, r"^3 of \d+ events? printed")
 
     def test_the_process_does_not_wait_and_each_event_is_printed_or_counted_as_dropped(self):
         """Nothing reads the output until the host has written all events."""
@@ -104,11 +104,11 @@ class Tail(WrittenTest):
         self.assertLess(len(serials), written)
         self.assertEqual(serials, sorted(set(serials)))
         self.assertIsNone(self.host.poll())
-        numbers = re.findall(r"tail: ([\d,]+) events? w\w+ dropped", err)
+        numbers = re.findall(r"tail: dropped ([\d,]+) events?\n", err)
         dropped = sum(int(number.replace(",", "")) for number in numbers)
         self.assertGreater(len(numbers), 0)
         self.assertEqual(len(serials) + dropped, written)
-        self.assertIn(f"events printed, {dropped:,} dropped\n", err)
+        self.assertIn(f" printed, {dropped:,} dropped\n", err)
 
     def test_a_signal_ends_tail_while_its_output_is_blocked(self):
         self.start_host()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Runs the `ringpipe` command, from RINGPIPE, in a separate directory."""
+import fcntl
 import json
 import os
 import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -16,6 +18,15 @@ TOOL = os.environ.get("RINGPIPE", "ringpipe")
 STRICT = os.environ.get("STRICT", "strict")
 VERSION = os.environ.get("TEST_NETTRACE_VERSION", "4")  # of the traces that sessions write
 PATIENCE = 120  # seconds until a thing that must happen is given up
+
+
+def run_tests():
+    """Run the tests of the program. Exit with 77 if all were skipped, and print the reasons."""
+    result = unittest.main(exit=False).result
+    if result.wasSuccessful() and result.testsRun <= len(result.skipped) > 0:
+        print(*sorted({reason for _, reason in result.skipped}), sep="\n")
+        sys.exit(77)
+    sys.exit(not result.wasSuccessful())
 
 
 class ToolTest(unittest.TestCase):
@@ -32,6 +43,12 @@ class ToolTest(unittest.TestCase):
         with open(self.path(name), "wb") as file:
             file.write(data)
         return self.path(name)
+
+    def write_versions(self, data):
+        """Write a trace of version 6, and convert it to version 4. Return both paths."""
+        paths = self.write("v6.nettrace", data), self.path("v4.nettrace")
+        self.run_tool("convert", paths[0], "-q", "-f", "--format", "4", "-o", paths[1])
+        return paths
 
     def read(self, name):
         with open(self.path(name), "rb") as file:
@@ -51,13 +68,33 @@ class ToolTest(unittest.TestCase):
                 return [*words, "--format", VERSION, *arguments[len(words):]]
         return arguments
 
-    def start(self, *arguments, **options):
-        options.setdefault("stderr", subprocess.PIPE)
+    def start(self, *arguments, tool=TOOL, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         arguments = self.in_version(arguments)
-        process = subprocess.Popen([TOOL, *map(str, arguments)], stdout=subprocess.PIPE,
+        process = subprocess.Popen([tool, *map(str, arguments)],
                                    env=self.environment, cwd=self.directory, **options)
         self.addCleanup(self.reap, process)
         return process
+
+    def start_unread(self, *arguments, **options):
+        """Start a command whose standard output is a pipe that nothing reads, and wait until it is
+        full."""
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+        process = self.start(*arguments, stdout=write, **options)
+        self.wait_until(lambda: not select.select([], [write], [], 0)[1])
+        return process
+
+    def interrupt_twice(self, process):
+        """Send both signals before the command sees the first one. Return what it reports."""
+        self.freeze(process)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(PATIENCE), 130)
+        return process.stderr.read().decode()
 
     @staticmethod
     def reap(process):
@@ -99,9 +136,13 @@ class ToolTest(unittest.TestCase):
         """Stop the process: until SIGCONT none of its threads runs."""
         def is_stopped():
             for task in os.listdir(f"/proc/{process.pid}/task"):
-                with open(f"/proc/{process.pid}/task/{task}/stat", encoding="utf-8") as stat:
-                    if stat.read().rpartition(")")[2].split()[0] != "T":
-                        return False
+                try:
+                    with open(f"/proc/{process.pid}/task/{task}/stat", encoding="utf-8") as stat:
+                        state = stat.read().rpartition(")")[2].split()[0]
+                except (FileNotFoundError, ProcessLookupError):
+                    return False  # it has ended since
+                if state != "T":
+                    return False
             return True
 
         process.send_signal(signal.SIGSTOP)

@@ -81,6 +81,31 @@ class Blocks(TopTest):
                 self.assertAlmostEqual(row["per_second"] * block["interval_s"],
                                        row["interval"]["count"], places=3)
 
+    def test_an_expression_selects_spans_by_their_starts_and_other_records(self):
+        self.start_host()
+        top = self.start_top("--format", "json", "--where",
+                             "event == 'WorkStart' or Payload.Name == 'works'")
+        self.work(7, 10)
+        seen, spans = set(), []
+        for line in top.stdout:
+            block = json.loads(line)
+            seen.update(row["counter"] for row in block["counters"])
+            # An interval may end while the host works.
+            spans = [row["all"]["count"] for row in block["spans"]] or spans
+            if seen and sum(spans) >= 7:
+                break
+        self.assertEqual(seen, {"works"})
+        self.assertEqual(spans, [7])
+        top.send_signal(signal.SIGINT)
+        last = self.blocks(self.finish(top, 0)[0])[-1]
+        self.assertEqual((last["functions"], last["all_dropped"]), ([], 0))
+        for where, count in (("event == 'WorkStop'", 0), ("event ~ 'Work'", 5)):
+            top = self.start_top("--format", "json", "--where", where)
+            self.work(5, 10)
+            top.send_signal(signal.SIGINT)
+            spans = self.blocks(self.finish(top, 0)[0])[-1]["spans"]
+            self.assertEqual(sum(row["all"]["count"] for row in spans), count, where)
+
     def test_functions_counters_and_the_cost_are_shown_while_the_session_runs(self):
         self.start_host()
         top = self.start_top("--format", "json")
@@ -326,6 +351,38 @@ class Terminal(TopTest):
         self.wait_until(lambda: self.sees("process") and self.sees("q quit"))
         self.press(b"\x1b[6~" * 9)
         self.wait_until(lambda: self.sees("ringpipe/") and not self.sees("process"))
+        self.press(b"q")
+        self.ends(top, 0)
+
+    def spans_shown(self):
+        """Return the number of spans since the start in the row of Work, or None."""
+        self.feed()
+        end = None
+        for line in self.screen.display:
+            if line.startswith("SPAN"):
+                end = line.index(" all ") + 4
+            elif line.startswith("Test-Timed/Work"):
+                return int(line[end - 10:end])
+        return None
+
+    def test_a_pause_keeps_the_screen_and_its_size_until_the_user_continues(self):
+        self.start_host()
+        top = self.start_terminal("-p", self.host.pid)
+        self.wait_until(self.is_traced)
+        self.work(3, 10)
+        self.wait_until(lambda: self.spans_shown() == 3)
+        self.press(b" ")
+        self.wait_until(lambda: self.sees("PAUSED"))
+        self.work(4, 10)
+        # Later intervals would have shown them when another program has seen them.
+        other = self.start("top", "-p", self.host.pid, "-d", "1", "--format", "json")
+        self.finish(other, 0)
+        self.assertEqual(self.spans_shown(), 3)
+        self.resize(30, 118)
+        top.send_signal(signal.SIGWINCH)
+        self.wait_until(lambda: self.sees("PAUSED") and self.spans_shown() == 3)
+        self.press(b" ")
+        self.wait_until(lambda: self.spans_shown() == 7 and not self.sees("PAUSED"))
         self.press(b"q")
         self.ends(top, 0)
 

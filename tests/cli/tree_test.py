@@ -3,10 +3,13 @@
 """`ringpipe collect --tree`: a server, its workers and their workers in one file; HOST is the
 server."""
 import collections
+import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
+import time
 import unittest
 
 from tool import PATIENCE, ToolTest
@@ -50,8 +53,8 @@ class Tree(ToolTest):
         return [event["fields"]["serial"] for event in events
                 if event["event"] == "mark" and event["fields"]["process"] == process]
 
-    def start_host(self, how):
-        host = subprocess.Popen([HOST, how, str(WORKERS), str(EVENTS)], env=self.environment,
+    def start_host(self, how, workers=WORKERS):
+        host = subprocess.Popen([HOST, how, str(workers), str(EVENTS)], env=self.environment,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.directory)
         self.addCleanup(self.reap, host)
         self.wait_for_port(host.pid)
@@ -94,6 +97,24 @@ class Tree(ToolTest):
         self.assertEqual(host.wait(PATIENCE), 0)
         self.check(1 + 2 * WORKERS)
 
+    def test_servers_that_show_a_title_in_place_of_their_environment_are_found(self):
+        host = self.start_host("titled")
+        # The tool does not look in the folder of the sockets.
+        self.environment["TMPDIR"] = self.path("elsewhere")
+        os.mkdir(self.environment["TMPDIR"])
+        process = self.start("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")
+        self.finish(process, 0)
+        self.assertEqual(host.wait(PATIENCE), 0)
+        self.check(1 + 2 * WORKERS)
+
+    def test_provider_that_no_process_below_a_root_without_a_socket_has_is_an_error(self):
+        # Another recorder on this machine could make workers begin, and they would not end.
+        self.start_host("stay", workers=0)
+        _, err = self.run_tool("collect", "--tree", "-p", os.getpid(), "--providers", "Nonsuch",
+                               "-o", "t.nettrace", status=1)
+        self.assertIn(f"process {os.getpid()} has no provider 'Nonsuch'; it has: ", err)
+        self.assertIn("Test-Forks", err)
+
     def test_ctrl_c_leaves_a_whole_file(self):
         host = self.start_host("stay")
         process = self.start("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")
@@ -106,6 +127,64 @@ class Tree(ToolTest):
         self.assertEqual(host.wait(PATIENCE), 0)
         # No temporary file is left.
         self.assertEqual(os.listdir(self.directory), ["t.nettrace"])
+
+    def test_a_second_signal_cuts_the_parts_of_processes_that_do_not_end_theirs(self):
+        host = self.start_host("stay", workers=0)
+        process = self.start("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")
+        self.assertTrue(host.stdout.readline())
+        self.freeze(host)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        _, err = self.finish(process, 130)
+        self.assertIn("cancelled", err)
+        host.send_signal(signal.SIGCONT)
+
+    def test_a_second_signal_ends_the_wait_for_a_process_that_does_not_answer(self):
+        host = self.start_host("stay", workers=0)
+        self.freeze(host)
+        process = self.start("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")
+        children = f"/proc/{process.pid}/task/{process.pid}/children"
+
+        def has_recorder():
+            with open(children, encoding="utf-8") as file:
+                return file.read()
+        self.wait_until(has_recorder)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 130)
+        self.assertNotIn("t.nettrace", os.listdir(self.directory))
+        host.send_signal(signal.SIGCONT)
+
+    def test_signals_end_a_command_whose_trace_nothing_reads(self):
+        command = ["collect", "--tree", "-o", "-", "--", HOST, "exit", 1, EVENTS]
+        self.assertIn("cancelled", self.interrupt_twice(self.start_unread(*command)))
+        process = self.start_unread(*command)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 1)
+        self.assertIn("has stopped reading", process.stderr.read().decode())
+
+    def record_for_a_second(self):
+        """Record until the time is over, and the trace fills a pipe."""
+        host = self.start_host("stay", workers=0)
+        process = self.start("collect", "-q", "--tree", "-p", host.pid, "-d", "1", "-o", "-")
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        self.wait_until(lambda: select.select([process.stdout], [], [], 0)[0])
+        return process
+
+    def read_whole(self, process):
+        self.write("t.nettrace", process.stdout.read())
+        self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
+        self.assertTrue(self.summary()["complete"])
+
+    def test_a_reader_that_pauses_after_the_end_of_the_time_gets_the_whole_trace(self):
+        process = self.record_for_a_second()
+        time.sleep(2.5)  # only after a signal, the command waits for two seconds
+        self.read_whole(process)
+
+    def test_a_signal_after_the_end_of_the_time_leaves_the_reader_time_for_the_whole_trace(self):
+        process = self.record_for_a_second()
+        process.send_signal(signal.SIGINT)
+        self.read_whole(process)
 
     def test_killed_worker_loses_no_more_than_its_own_end(self):
         process = self.start("collect", "--tree", "-o", "t.nettrace", "--", HOST, "kill", WORKERS,

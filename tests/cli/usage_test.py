@@ -9,9 +9,13 @@ import unittest
 import nettrace
 from tool import TOOL, ToolTest
 
+# Those that have a byte for each trace.
+FORMATS = "chrome", "perfetto", "firefox", "speedscope", "pprof", "jsonl", "csv", "otlp-profiles"
+MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../man/ringpipe.1")
+
 
 class Usage(ToolTest):
-    def test_the_programs_behind_commands_explain_themselves_and_do_nothing(self):
+    def test_the_programs_of_commands_explain_themselves_and_do_nothing(self):
         for command, *more in ("record",), ("symbolize",), ("bpf", "count"), ("bpf", "print"):
             program = os.path.join(os.path.dirname(TOOL), "..", f"ringpipe-{command}",
                                    f"ringpipe-{command}")
@@ -132,6 +136,21 @@ class Usage(ToolTest):
         self.assertNotIn("YYYYMMDD", self.run_tool("counters", "--help")[0])
         self.assertTrue(all(len(line) <= 100 for line in out.splitlines()), out)
 
+    def test_the_synopsis_of_the_manual_lists_every_option_of_a_command(self):
+        with open(MANUAL, encoding="utf-8") as file:
+            synopsis = file.read().partition(".Sh SYNOPSIS")[2].partition(".Sh ")[0]
+        listed = {}
+        for command, text in re.findall(r"^\.Cm ([\w ]+)\n(.*?)(?=^\.Nm$|\Z)", synopsis,
+                                        re.M | re.S):
+            if ".Op Ar options" not in text:
+                listed.setdefault(command, set()).update(re.findall(r"Fl -?([\w-]+)", text))
+        self.assertGreater(len(listed), 10)
+        for command, names in sorted(listed.items()):
+            shown = self.run_tool(*command.split(), "--help")[0]
+            for short, name in re.findall(r"^ +(?:-(\w), )? *--([\w-]+)", shown, re.M):
+                with self.subTest(command=command, option=name):
+                    self.assertTrue(name == "help" or {short, name} & names)
+
     def test_it_opens_no_diagnostics_socket_of_its_own(self):
         process = self.start("report", "-", stdin=subprocess.PIPE)
         # The process waits for the first byte, so its start is complete once it sleeps in read().
@@ -145,12 +164,15 @@ class Usage(ToolTest):
         self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), 1)
         self.assertEqual(os.listdir(self.directory), [])
 
-    def test_each_command_has_examples_that_are_commands(self):
+    def commands(self):
         commands = [line[2:19].strip()
                     for line in self.run_tool("help")[0].partition("\nExamples:")[0].splitlines()
                     if line.startswith("  ")]
         self.assertGreater(len(commands), 14)
-        for command in commands:
+        return commands
+
+    def test_each_command_has_examples_that_are_commands(self):
+        for command in self.commands():
             out = self.run_tool("help", *command.split())[0]
             examples = re.findall(r"^  ringpipe (.*)$", out.partition("\nExamples:\n")[2], re.M)
             self.assertTrue(examples, out)
@@ -188,6 +210,11 @@ class Usage(ToolTest):
         for option in ["--version", "-V"]:
             self.assertRegex(self.run_tool(option)[0], r"^ringpipe \d+\.\d+\.\d+\n$")
 
+    def test_help_of_record_and_top_states_their_default_of_providers(self):
+        for command in ("record", "top"):
+            self.assertIn("The default of --providers is *:ffffffffffffffff:4;",
+                          " ".join(self.run_tool("help", command)[0].split()))
+
     def test_columns_of_the_help_do_not_touch(self):
         for command in "record", "report", "convert", "collect", "explain", "view", "top":
             for line in self.run_tool(command, "--help")[0].splitlines():
@@ -211,12 +238,16 @@ class Usage(ToolTest):
         for arguments in [["--help"], ["report", trace], ["report", trace, "events"],
                           ["report", trace, "events", "--format=csv"],
                           ["report", trace, "events", "--format", "text"],
-                          ["report", "--format=json", trace], ["recover", "--list"]]:
+                          ["report", "--format=json", trace], ["recover", "--list"], ["ps"],
+                          ["ps", "--format=json"], ["doctor"], ["convert", trace, "-o", "-"],
+                          *(["convert", trace, "--to", to, "-o", "-"] for to in FORMATS),
+                          *([*command.split(), "--help"] for command in self.commands())]:
             with self.subTest(arguments=arguments), open("/dev/full", "wb") as full:
                 process = subprocess.run([TOOL, *arguments], stdout=full, check=False,
                                          stderr=subprocess.PIPE)
                 self.assertEqual(process.returncode, 1)
-                self.assertIn(b"cannot write the output: No space left", process.stderr)
+                self.assertRegex(process.stderr,
+                                 b"cannot write (the|standard) output: No space left")
 
 
 if __name__ == "__main__":

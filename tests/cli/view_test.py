@@ -17,7 +17,8 @@ import urllib.parse
 import urllib.request
 
 import nettrace
-from profile_test import Machine
+import nettrace6 as v6
+from profile_test import SYSTEM, Machine
 from tool import TOOL, ToolTest
 
 HOSTILE = "</script><script>alert(1)</script>\u2028<!--"
@@ -88,6 +89,47 @@ class ViewTest(ToolTest):
         run = subprocess.run([TOOL, "report", self.path(name), what, "--format", "json"],
                              capture_output=True, env=self.environment, check=False)
         return json.loads(run.stdout)
+
+    def test_events_of_the_machine_have_the_fields_that_their_trace_does_not_describe(self):
+        machine = Machine().name(7, "shop").event(SYSTEM + nettrace.MAPPING, 7, 7,
+                                                  nettrace.mapping(1, 16, 32, "libshop.so"))
+        self.open(machine.sample(7, 7, []).end())
+        fields = [{"NamespaceId": 1, "Name": "shop", "NamespaceName": ""},
+                  {"Id": 1, "StartAddress": 16, "EndAddress": 32, "FileOffset": 0,
+                   "FileName": "libshop.so", "MetadataId": 0}, {"Value": 1_000_000}]
+        where = 'provider ~ "^Universal"'
+        self.assertEqual([event["fields"] for event in self.ask("events", where=where)["events"]],
+                         fields)
+        for expression, expected in ((where, fields), ('FileName == "libshop.so"', fields[1:2]),
+                                     ('EndAddress > 31 and Id == 1', fields[1:2])):
+            lines = self.run_tool("report", self.path("0.nettrace"), "events", "--format=json",
+                                  "--where", expression)[0].splitlines()
+            self.assertEqual([json.loads(line)["fields"] for line in lines], expected)
+
+    def test_the_process_of_the_recorder_has_its_name(self):
+        machine = Machine().name(10, "shop").sample(10, 11, [])
+        machine.trace.define(90, "Ringpipe-Machine", "Machine", 8,
+                             [("host", v6.STRING16), ("boot_id", v6.STRING16)])
+        self.open(machine.event(90, 5, 5, nettrace.utf16z("one") + nettrace.utf16z("")).end())
+        about, = self.ask("traces")["traces"]
+        self.assertEqual({process["pid"]: process["name"] for process in about["processes"]},
+                         {5: "ringpipe-record", 10: "shop"})
+
+    def test_spans_belong_to_their_processes_in_both_versions(self):
+        for path in self.write_versions(v6.two_processes()):
+            self.serve(path)
+            for process in (71, 72):
+                span, = self.ask("instances", name="request", pid=process)["instances"]
+                self.assertEqual(span["tid"], process + 430)
+                event, _ = self.ask("events", where=f"process == {process}")["events"]
+                self.assertEqual(event["pid"], process)
+
+    def test_spans_of_a_thread_id_that_passes_on_belong_to_their_processes(self):
+        for path in self.write_versions(v6.two_processes((501, 501))):
+            self.serve(path)
+            for process in (71, 72):
+                span, = self.ask("instances", name="request", pid=process)["instances"]
+                self.assertEqual(span["start_ns"], 1100 if process == 71 else 2200)
 
     def test_the_members_of_json_events_are_fields(self):
         trace = nettrace.Trace()
@@ -228,6 +270,20 @@ class ViewTest(ToolTest):
             connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
         self.view.terminate()
         self.assertEqual(self.view.wait(60), 0)
+
+    def test_requests_with_errors_at_the_end_do_no_harm(self):
+        for _ in range(20):
+            url = urllib.parse.urlsplit(self.open(spans_trace()))
+            connections = []
+            for _ in range(400):
+                connection = socket.create_connection((url.hostname, url.port), timeout=60)
+                with contextlib.suppress(OSError):
+                    connection.sendall(b"GET /" + b"x" * 40000)
+                connections.append(connection)
+            for connection in connections:
+                connection.close()
+            self.view.terminate()
+            self.assertEqual(self.view.wait(60), 0)
 
     def test_a_pipe_is_refused(self):
         self.assertIn("requires a file", self.run_tool("view", "-", status=2)[1])
@@ -446,10 +502,14 @@ class ViewTest(ToolTest):
         self.assertEqual(sorted(os.listdir(self.directory)), ["0.nettrace", "page.html"])
 
 
-if __name__ == "__main__":
+def skip_without_page():
     said = subprocess.run([TOOL, "view", "/dev/null"], capture_output=True, text=True,
                           check=False).stderr
     if "has no page" in said:
         print("skipped: this build has no page, which needs npm ci in src/tools/view/page")
         sys.exit(77)
+
+
+if __name__ == "__main__":
+    skip_without_page()
     unittest.main()

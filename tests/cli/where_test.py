@@ -34,6 +34,12 @@ TYPES = {
 }
 
 
+WHATS = ("summary", "events", "spans", "counters", "gc", "losses", "cpu", "offcpu", "waits", "heap",
+         "locks", "json", "timeline")
+FORMATS = ("perfetto", "chrome", "firefox", "speedscope", "pprof", "folded", "jsonl", "csv", "ctf",
+           "otlp", "otlp-profiles")
+
+
 class Event:
     """An event: what its names mean, and the fields."""
 
@@ -283,6 +289,18 @@ class Where(ToolTest):
                     self.assertGreater(len(expected), 10)
                     self.assertEqual((new.lost, new.ended), (whole.lost, True))
 
+    def test_an_expression_selects_processes_in_both_versions(self):
+        for path in self.write_versions(v6.two_processes()):
+            for process in (71, 72):
+                where = ("--where", f"process == {process}", "-q", "-o", "-")
+                lines = self.run_tool("convert", path, "--to", "jsonl", *where)[0].splitlines()
+                self.assertEqual([(row["process_id"], row["event"])
+                                  for row in map(json.loads, lines) if row["provider"] == "Shop"],
+                                 [(process, "requestStart"), (process, "requestStop")])
+                rows = json.loads(self.run_tool("convert", path, "--to", "chrome", *where)[0])
+                self.assertEqual([row["pid"] for row in rows["traceEvents"] if row["ph"] == "X"],
+                                 [process])
+
     def test_an_error_is_shown_with_a_caret_below_its_place(self):
         for text, place in (("total >", 7), ('customer == "Zoë" und total > 1', 18),
                             ("total\t> \x1b[31m", 8), ("ëëë ==", 6), ("\xa0\udcff = 1", 3)):
@@ -300,9 +318,32 @@ class Where(ToolTest):
         self.assertLess(len(shown), 90)
         self.assertTrue(shown[caret.index("^"):].startswith("= 2"), err)
 
+    def test_each_command_shows_the_place_of_an_error(self):
+        commands = [("report", "absent", what) for what in WHATS]
+        commands += [("report", "absent", what, "--diff", "absent")
+                     for what in ("spans", "counters", "cpu", "offcpu", "heap")]
+        commands += [("report", "absent", "--diff", "absent"), ("explain", "absent"),
+                     ("explain", "absent", "--id", "0123456789abcdef"),
+                     ("convert", "absent", "-o", "new"), ("tail", 1), ("tail",), ("top", 1),
+                     ("top",)]
+        commands += [("convert", "absent", "--to", form, "-o", "new") for form in FORMATS]
+        for command in commands:
+            with self.subTest(command=command):
+                _, err = self.run_tool(*command, "--where", "total >", status=2)
+                self.assertRegex(err, r"^ringpipe: %s: --where: .*\n  total >\n {9}\^\n$" %
+                                 command[0])
+
+    def test_the_lists_of_this_test_are_complete(self):
+        out, _ = self.run_tool("complete", "report", "absent", "")
+        self.assertEqual({word for word in out.split() if word[0] != "-"}, set(WHATS))
+        out, _ = self.run_tool("complete", "convert", "--to", "")
+        self.assertLessEqual(set(FORMATS), set(out.split()))
+
     def test_where_is_refused_where_it_has_no_meaning(self):
-        _, err = self.run_tool("collect", "--where", "a == 1", "1", status=2)
-        self.assertIn("unknown option --where", err)
+        for command in (("collect", 1), ("view", "absent"), ("merge", "a", "b"),
+                        ("symbolize", "absent"), ("counters", "monitor", 1)):
+            _, err = self.run_tool(*command, "--where", "a == 1", status=2)
+            self.assertIn("unknown option --where", err)
         _, err = self.run_tool("report", "absent", "--where", "", status=2)
         self.assertIn("--where requires", err)
 

@@ -98,7 +98,7 @@ def idle(base, compiler, options):
 
 
 def verdict(folder, number, _what, job, arguments):
-    """What is wrong, '' for nothing, None where a compiler or linker is missing."""
+    """Return the mistake, '' if there is none, None where a compiler or linker is missing."""
     if not all(shutil.which(word) for word in arguments if isinstance(word, str)) or \
             MOLD in arguments[-1] and not os.access(MOLD[2:] + "/ld", os.X_OK):
         return None

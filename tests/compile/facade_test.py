@@ -32,7 +32,7 @@ def moves_arguments(compiler):
 
 def instructions(path, function, moves):
     """The mnemonics of a function, from its first to the first return, without `moves` of them
-    between two registers at its begin."""
+    between two registers at its start."""
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}",
                            path], stdout=subprocess.PIPE, check=True, text=True).stdout
     found = re.findall(r"^ +[0-9a-f]+:\t(\w+) *(.*?)$", text, re.MULTILINE)

@@ -43,7 +43,7 @@ def run(command):
 
 
 def verdict(folder, number, compiler, options):
-    """What is wrong, '' for nothing, None where there is no such compiler or linker."""
+    """Return the mistake, '' if there is none, None where a compiler or linker is missing."""
     if not shutil.which(compiler[0]) or \
             "-B" + MOLD in options and not os.access(MOLD + "/ld", os.X_OK):
         return None

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Checks the notes that tell tracers of events, in objects made by all compilers in many ways.
+"""Checks the notes by which tracers find events, in objects made by all compilers in many ways.
 
 usage: notes_test.py ROOT
 
@@ -123,7 +123,7 @@ def verdict(folder, number, compiler, options, linked):
         return done.stdout
     names = [name for name, _, _ in notes_of(library)]
     if "idle" in names and options != ["-O0"]:
-        return "a note for an event that nobody fires"
+        return "a note for an event without a call site"
     return check_arguments(library, False) or check_words(library) or check_sites(library)
 
 

@@ -37,7 +37,7 @@ SAMPLES = ["tests/compile/fields.c", "tests/compile/namespaces.cpp", "tests/comp
 
 
 def compiled(root, command, text=None):
-    """What the compiler has to say."""
+    """Return the messages of the compiler."""
     done = subprocess.run([*command, "-Iinclude", "-O1", "-S", "-o", "-"], input=text, cwd=root,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     return done.stderr or ("refused" if done.returncode else "")

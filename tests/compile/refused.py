@@ -6,8 +6,8 @@ usage: refused.py ROOT [CASES]
 
 Each file of tests/compile/refused has one line that ends in the comment `refused`. gcc and clang,
 as C11 and as C++17, must give an error that names that line, and must take the file with
--DREPAIRED, which leaves the line out. What the comment says behind a colon must be in the first
-error. Speaks TAP.
+-DREPAIRED, which leaves the line out. The text after a colon in the comment must be in the first
+error. Prints TAP.
 """
 import os
 import re

@@ -264,6 +264,107 @@ static int fire(uint32_t provider, uint32_t level, const char *name, const void 
 				       payload_bytes);
 }
 
+static atomic_bool worker_ends;
+static unsigned int stopped_workers;
+static pthread_t worker;
+
+static void *fire_until_stopped(void *data)
+{
+	while (!atomic_load(&worker_ends))
+		(void)fire(0, RP_LEVEL_ERROR, "Working", "", 0);
+	return data;
+}
+
+static void stop_worker(void *data)
+{
+	check(data == &state);
+	atomic_store(&worker_ends, true);
+	check(pthread_join(worker, NULL) == 0);
+	stopped_workers++;
+}
+
+static int enter_with_worker(const struct rp_component_host *host, struct rp_component *component)
+{
+	check(enter(host, component) == 0);
+	component->stop = stop_worker;
+	atomic_store(&worker_ends, false);
+	check(pthread_create(&worker, NULL, fire_until_stopped, NULL) == 0);
+	return 0;
+}
+
+static void attach_in_callback(struct rp_provider *provider, const struct rp_provider_state *given,
+			       void *data)
+{
+	struct rp_component_options options = options_with(NULL);
+	struct rp_component_link *link;
+
+	(void)provider;
+	(void)given;
+	(void)data;
+	check(rp_component_attach(enter_with_worker, &options, &link) == -EDEADLK);
+}
+
+/* After the refusal, the host may unload the component, so its threads must have ended. */
+static void component_with_threads_is_stopped_when_it_is_refused(void)
+{
+	struct rp_component_options options = options_with(NULL);
+	struct rp_component_link *link;
+
+	for (last_size = 0; last_size < RP_COMPONENT_SIZE_V1; last_size++) {
+		check(rp_component_attach(enter_with_worker, &options, &link) == -EINVAL);
+		check(stopped_workers == last_size + 1);
+	}
+	last_size = sizeof(struct rp_component);
+	stopped_workers = 0;
+	check(rp_provider_set_callback(edge_provider(), attach_in_callback, NULL) == 0);
+	check(rp_listener_stop(listen_to("Test-Edge"), NULL) == 0);
+	check(rp_provider_set_callback(edge_provider(), NULL, NULL) == 0);
+	check(stopped_workers == 2);
+}
+
+static struct rp_component_link *detached_by_itself;
+static unsigned int refused_detaches, stops;
+
+static void detach_in_control(void *data, uint32_t provider, uint64_t keywords, uint32_t levels)
+{
+	(void)data;
+	(void)provider;
+	(void)keywords;
+	(void)levels;
+	if (!detached_by_itself)
+		return;
+	check(rp_component_detach(detached_by_itself) == -EDEADLK);
+	refused_detaches++;
+}
+
+static void detach_in_stop(void *data)
+{
+	detach_in_control(data, 0, 0, 0);
+	stops++;
+}
+
+static int enter_to_detach(const struct rp_component_host *host, struct rp_component *component)
+{
+	check(enter(host, component) == 0);
+	component->control = detach_in_control;
+	component->stop = detach_in_stop;
+	return 0;
+}
+
+static void component_does_not_detach_itself(void)
+{
+	struct rp_listener *listener = listen_to("Test-Edge");
+
+	for (unsigned int round = 1; round <= 2; round++) {
+		detached_by_itself = attach(enter_to_detach, NULL);
+		check(rp_component_detach(detached_by_itself) == 0);
+		detached_by_itself = NULL;
+		/* The off state of both providers, and the end. */
+		check(refused_detaches == 3 * round && stops == round);
+	}
+	check(rp_listener_stop(listener, NULL) == 0);
+}
+
 static void wrong_arguments_of_a_dynamic_event_are_refused(void)
 {
 	static char name[2 * RP_NAME_MAX], payload[RP_PAYLOAD_MAX + 1];
@@ -279,7 +380,9 @@ static void wrong_arguments_of_a_dynamic_event_are_refused(void)
 	check(fire(0, 1, "n", payload, UINT32_MAX) == -EMSGSIZE);
 	memset(name, 'n', sizeof(name) - 1);
 	check(fire(0, 1, name, NULL, 0) == 0);
-	check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
+	do {	/* The losses of the two events that were too big may come first. */
+		check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
+	} while (strcmp(event.name, "EventsLost") == 0);
 	check(strlen(event.payload) == RP_NAME_MAX && event.payload_bytes == RP_NAME_MAX + 3);
 	check(rp_listener_stop(listener, NULL) == 0);
 	check(rp_component_detach(link) == 0);
@@ -318,8 +421,15 @@ static void thread_that_left_an_event_does_not_stop_detach(void)
 	struct sigaction action = { .sa_handler = leave }, previous;
 	struct rp_listener *listener = listen_to("Test-Edge");
 	struct rp_component_options options = options_with(NULL);
-	struct rp_component_link *link = attach(enter, NULL);
+	struct rp_component_link *link;
+	int ret = rp_component_attach(enter, &options, &link);
 
+	check(ret == 0 || ret == -EEXIST);
+	if (ret == -EEXIST) {
+		printf("the storm before this test ended early\n");
+		check(rp_listener_stop(listener, NULL) == 0);
+		return;
+	}
 	check(sigaction(SIGSEGV, &action, &previous) == 0);
 	if (sigsetjmp(before_fire, 1) == 0) {
 		(void)fire(0, RP_LEVEL_ERROR, (const char *)(uintptr_t)8, "", 0);
@@ -349,9 +459,14 @@ static void *fire_always(void *data)
 	return NULL;
 }
 
-/* Threads of a component that has no stop() go on while the host detaches and attaches it. */
+/*
+ * Threads of a component that has no stop() go on while the host detaches and attaches it. On a
+ * busy machine, the scheduler may hold one of them inside fire_dynamic() for a second. The provider
+ * then keeps its events, and the rounds end.
+ */
 static void component_that_never_stops_does_no_damage(void)
 {
+	struct rp_component_options options = options_with(NULL);
 	struct rp_component_link *link = attach(enter, NULL);
 	static struct rp_component_host host;
 	pthread_t threads[THREADS];
@@ -361,13 +476,17 @@ static void component_that_never_stops_does_no_damage(void)
 	atomic_store(&context, host.context);
 	for (int i = 0; i < THREADS; i++)
 		check(pthread_create(&threads[i], NULL, fire_always, &host) == 0);
-	for (unsigned int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < ROUNDS && link; round++) {
 		unsigned int before = written;
+		int ret;
 
 		wait_until(written != before);
 		check(rp_component_detach(link) == 0);
-		link = attach(enter, NULL);
-		atomic_store(&context, state.host.context);
+		link = NULL;
+		ret = rp_component_attach(enter, &options, &link);
+		check(ret == 0 || (ret == -EEXIST && round > 0));
+		if (link)
+			atomic_store(&context, state.host.context);
 	}
 	atomic_store(&is_over, true);
 	for (int i = 0; i < THREADS; i++)
@@ -385,6 +504,8 @@ int main(void)
 	component_without_a_private_provider_writes_no_private_event();
 	callback_of_the_provider_remains();
 	wrong_arguments_of_a_dynamic_event_are_refused();
+	component_with_threads_is_stopped_when_it_is_refused();
+	component_does_not_detach_itself();
 	component_follows_tracers_of_the_kernel();
 	component_that_never_stops_does_no_damage();
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

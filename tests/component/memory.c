@@ -4,9 +4,9 @@
  * next attempt works.
  */
 #include "../process/check.h"
+#include "../process/failing_malloc.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "contract.h"
@@ -15,9 +15,6 @@
 
 RP_PROVIDER(memory, "Test-Component-Memory");
 RP_PROVIDER(memory_private, "Test-Component-Memory-Private");
-
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t count, size_t bytes);
 
 static __thread unsigned int left;	/* allocations until one fails; 0: none */
 static __thread bool has_failed;
@@ -31,16 +28,6 @@ static bool fails(void)
 	has_failed = true;
 	errno = ENOMEM;
 	return true;
-}
-
-void *malloc(size_t bytes)
-{
-	return fails() ? NULL : __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-	return fails() ? NULL : __libc_calloc(count, bytes);
 }
 
 static int enter(const struct rp_component_host *host, struct rp_component *component)

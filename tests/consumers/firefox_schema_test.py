@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `ringpipe convert --to firefox` writes fits the schema in firefox.schema.json.
+"""The output of `ringpipe convert --to firefox` fits the schema in firefox.schema.json.
 
 The schema follows src/types/profile.ts and src/types/markers.ts of the Firefox profiler
 (github.com/firefox-devtools/profiler), whose own code is in no package. The schema lacks the
@@ -141,7 +141,7 @@ class FirefoxSchema(ToolTest):
                 self.assertNotIsInstance(value, str, key)
 
     def check_nesting(self, nesting):
-        """Of two intervals, one contains the other, or they do not overlap."""
+        """For two intervals, one contains the other, or they do not overlap."""
         ends = []
         for start, negative_end in sorted(nesting):
             while ends and ends[-1] <= start:

@@ -26,7 +26,7 @@ PROTO = os.path.join(os.path.dirname(HERE), "cli", "pprof.proto")
 
 
 class Raw:
-    """What `go tool pprof -raw` prints: a profile after pprof's own check of it."""
+    """The text of `go tool pprof -raw`, which first checks the profile."""
 
     def __init__(self, text):
         head, _, rest = text.partition("\nSamples:\n")

@@ -28,7 +28,9 @@ static void check_json(const char *text, size_t size)
 	struct json_tokener *tokener = json_tokener_new_ex(1000);
 	struct json_object *json;
 
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	/* The strict mode of version 0.18 refuses all characters above 127. */
+	json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8 |
+			       (JSON_C_VERSION_NUM == 0x1200 ? 0 : JSON_TOKENER_STRICT));
 	json = size <= INT_MAX ? json_tokener_parse_ex(tokener, text, (int)size) : NULL;
 	if (!json || json_tokener_get_error(tokener) != json_tokener_success)
 		abort();

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What `ringpipe gen --to component` generates: a component that does not link the library writes
+"""The code of `ringpipe gen --to component`: a component that does not link the library writes
 each event of a manifest through its host, and the trace has the values. Builds with the stub write
 nothing.
 
@@ -17,7 +17,7 @@ sys.path[:0] = [HERE]
 # pylint: disable=wrong-import-position
 import manifest_oracle
 from gen_test import ALL_TYPES, CLR, EXTRA, LIBRARY, GenTest, PayloadTrace
-from tool import PATIENCE
+from tool import PATIENCE, run_tests
 
 MANIFEST = """<instrumentationManifest
  xmlns="http://schemas.microsoft.com/win/2004/08/events"><instrumentation><events>
@@ -198,4 +198,4 @@ class ClrComponent(ComponentCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests()

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "../cli")]
 import manifest_oracle  # pylint: disable=wrong-import-position
 import oracle  # pylint: disable=wrong-import-position
-from tool import ToolTest, PATIENCE, VERSION  # pylint: disable=wrong-import-position
+from tool import ToolTest, PATIENCE, VERSION, run_tests  # pylint: disable=wrong-import-position
 
 CLR = os.path.join(os.environ.get("RINGPIPE_TEST_DATA", "/nonexistent"), "manifest/ClrEtwAll.man")
 ALL_TYPES = os.path.join(HERE, "all_types.man")
@@ -409,4 +409,4 @@ executable('fire', 'fire.c', gen.process('all_types.man'),
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests()

@@ -19,6 +19,7 @@ import manifest_oracle
 from gen_test import ALL_TYPES, CLR, LIBRARY, SANITIZERS, GenTest
 from lttng_daemon import Daemon, user
 from lttng_trace import bt2, read
+from tool import run_tests
 
 HEADER = "lttng/tracepoint.h"
 BYTES = ("win:Binary", "win:SID", "win:CountedBinary")
@@ -190,4 +191,4 @@ if __name__ == "__main__":
     if REASON:
         print(REASON)
         sys.exit(77)
-    unittest.main()
+    run_tests()

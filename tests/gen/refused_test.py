@@ -93,6 +93,13 @@ class RefusedManifests(ToolTest):
         self.assertIn("cannot open", self.run_tool("gen", "none.man", "-o", "out", status=1)[1])
         self.assertIn("requires -o DIR", self.run_tool("gen", "none.man", status=2)[1])
 
+    def test_an_output_that_is_no_folder_is_reported_as_such(self):
+        self.write("t.man", VALID.encode())
+        self.write("out", b"mine")
+        _, err = self.run_tool("gen", self.path("t.man"), "-o", self.path("out"), status=1)
+        self.assertIn("Not a directory", err)
+        self.assertEqual(self.read("out"), b"mine")
+
     def test_a_culture_without_resources_is_refused_with_those_that_exist(self):
         self.write("good.man", VALID.encode())
         _, err = self.run_tool("gen", "good.man", "-o", "out", "--culture", "fr-FR", status=1)

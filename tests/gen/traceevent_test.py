@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""TraceEvent's parsers of the CLR's providers decode the values of generated events.
+"""TraceEvent decodes the values of generated events: by their definitions in the trace, and those
+of the CLR by its parsers for them.
 
 Environment: as gen_test.py, and INTEROP_BUILD.
 """
+import datetime
 import os
 import struct
 import sys
@@ -36,6 +38,37 @@ def is_equal(field, value, shown):
     if field.type in ("win:Float", "win:Double"):
         return value == shown
     return str(value) == shown
+
+
+def time_shown(nanoseconds):
+    """Return a FILETIME as TraceEvent shows it, which keeps units of 100 ns."""
+    seconds, rest = divmod(nanoseconds // 100, 10 ** 7)
+    day = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
+    return f"{day.isoformat()}.{rest:07d}Z"
+
+
+class DefinedEvents(gen_test.GenTest):
+    """A trace defines the fields of an event up to the first whose type it cannot describe."""
+
+    def test_traceevent_has_each_event_with_its_payload_and_its_defined_fields(self):
+        events, _ = self.fire_all(gen_test.ALL_TYPES)
+        rows = [row for row in clients.TraceRead().events(self.path("fired.nettrace"))[0]
+                if row["provider"] == "Test-Gen"]
+        self.assertEqual([(event.id, event.version, event.payload().hex()) for event in events],
+                         [(row["id"], row["version"], row["payload"]) for row in rows])
+        counts = {}
+        for event, row in zip(events, rows):
+            # TraceEvent 4.0.0 uses one definition for all versions of an event.
+            if event.symbol.startswith("Versioned"):
+                continue
+            shown = list(row["fields"].values())
+            counts[event.symbol] = len(shown)
+            for field, value in zip(event.fields, shown):
+                expected = event.values[field.name]
+                if field.type == "win:FILETIME":
+                    expected = time_shown(expected)
+                self.assertTrue(is_equal(field, expected, value), (field.name, expected, value))
+        self.assertEqual(counts, {"Nothing": 0, "Plain": 19, "Texts": 0, "Arrays": 1, "Structs": 1})
 
 
 @unittest.skipUnless(os.path.exists(gen_test.CLR), "RINGPIPE_TEST_DATA has no manifest")

@@ -49,12 +49,15 @@ static struct tiny_stack *computing;
 static uint32_t computing_thread;
 static uint32_t is_stopped, stands_still, sample_requested;
 
+/* A second stop may still see that this thread stood still in the first one: look again. */
 static void wait_while_stopped(void)
 {
-	__atomic_store_n(&stands_still, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&is_stopped, __ATOMIC_SEQ_CST))
-		sched_yield();
-	__atomic_store_n(&stands_still, 0, __ATOMIC_SEQ_CST);
+	do {
+		__atomic_store_n(&stands_still, 1, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&is_stopped, __ATOMIC_SEQ_CST))
+			sched_yield();
+		__atomic_store_n(&stands_still, 0, __ATOMIC_SEQ_CST);
+	} while (__atomic_load_n(&is_stopped, __ATOMIC_SEQ_CST));
 }
 
 void tiny_safe_point(void)
@@ -91,10 +94,12 @@ void tiny_compute(int (*is_over)(void *over_data), void *over_data)
 	__atomic_store_n(&computing_thread, 0, __ATOMIC_SEQ_CST);
 }
 
+/* The sampler ends after its session, so it may stop the world while a check does. */
 static int stop_world(void *data)
 {
 	(void)data;
-	__atomic_store_n(&is_stopped, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_exchange_n(&is_stopped, 1, __ATOMIC_SEQ_CST))
+		sched_yield();
 	while (__atomic_load_n(&computing_thread, __ATOMIC_SEQ_CST) &&
 	       !__atomic_load_n(&stands_still, __ATOMIC_SEQ_CST))
 		sched_yield();
@@ -157,29 +162,26 @@ static int resolve(uint64_t frame, struct rp_host_method *ret_method, void *data
 
 static void list_modules(rp_host_module_visitor visit, void *visit_data, void *data)
 {
-	struct rp_host_module module = {
-		.size = sizeof(module),
-		.range = { base, base + TINY_FUNCTIONS * FUNCTION_SPAN },
-		.path = "[tiny]",
-	};
+	struct rp_host_module module = RP_HOST_MODULE_INIT;
 
 	(void)data;
+	module.range.start = base;
+	module.range.end = base + TINY_FUNCTIONS * FUNCTION_SPAN;
+	module.path = "[tiny]";
 	visit(&module, visit_data);
 }
 
 static void list_methods(rp_host_method_visitor visit, void *visit_data, void *data)
 {
-	struct rp_host_method method = {
-		.size = sizeof(method),
-		.line = 1,
-		.start = base,
-		.end = base + 16,
-		.code = (const void *)(uintptr_t)tiny_run,
-		.name = "main",
-		.file = "names.tiny",
-	};
+	struct rp_host_method method = RP_HOST_METHOD_INIT;
 
 	(void)data;
+	method.line = 1;
+	method.start = base;
+	method.end = base + 16;
+	method.code = (const void *)(uintptr_t)tiny_run;
+	snprintf(method.name, sizeof(method.name), "main");
+	snprintf(method.file, sizeof(method.file), "names.tiny");
 	visit(&method, visit_data);
 }
 

@@ -45,6 +45,21 @@ class Runs(InboxTest):
         text, _ = self.run_tool("report", out, "events")
         self.assertEqual(text.count("ringpipe-threads/started"), 30)
 
+    def test_a_program_of_address_sanitizer_runs_with_the_documented_option(self):
+        done = subprocess.run(["cc", "-fsanitize=address", "-x", "c", "-", "-o", self.path("asan")],
+                              input=b"#include <stdlib.h>\nint main(int count, char **words)\n"
+                                    b"{ char *p = calloc(9, 1); free(p); return p[count]; }\n",
+                              stderr=subprocess.DEVNULL, check=False)
+        if done.returncode != 0:
+            self.skipTest("no AddressSanitizer")
+        command = ("inbox", "--", self.path("asan"))
+        self.environment["ASAN_OPTIONS"] = ""  # meson's may abort
+        _, err = self.run_tool(*command, status=1)
+        self.assertIn("ASan runtime does not come first", err)
+        self.environment["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+        _, err = self.run_tool(*command, status=1)
+        self.assertIn("heap-use-after-free", err)
+
     @staticmethod
     def tool():
         return os.environ["RINGPIPE"]

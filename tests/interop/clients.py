@@ -15,8 +15,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ["INTEROP_BUILD"]
 SKIPPED = 77
 
-sys.path.insert(0, os.path.join(ROOT, "examples", "shop"))
+sys.path[:0] = [os.path.join(ROOT, "examples", "shop"), os.path.join(ROOT, "tests", "cli")]
 import drive  # noqa: E402
+from tool import run_tests  # noqa: E402
 
 
 def skip(reason):
@@ -77,7 +78,7 @@ def main(*makers):
     need("dotnet", "the .NET SDK is not installed")
     for maker in makers:
         maker()
-    unittest.main()
+    run_tests()
 
 
 class Refused(Exception):

@@ -53,7 +53,7 @@ class Environment(WithHost):
         self.assertEqual(reported["RP_TEST_NAME"], "value=with=marks")
         self.assertEqual(reported["TMPDIR"], host.directory)
 
-    def test_half_a_megabyte_of_environment_delays_nobody(self):
+    def test_half_a_megabyte_of_environment_delays_no_other(self):
         names = ["RP_TEST_BIG%d" % number for number in range(5)]
         for name in names:
             os.environ[name] = "v" * 100000

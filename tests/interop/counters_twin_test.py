@@ -100,7 +100,7 @@ class Reported:
         more_rounds()
         odd = Process(test, [*watch, "watch", pid, "0.6", "two"])
         odd.wait_for(lambda: any(MISCONFIGURED in line for line in list(odd.lines)),
-                     "what a client that disagrees is told")
+                     "the reply to a client that disagrees")
         host.go_on()
         host.wait_for(lambda: len(host.lines) > 1, "the counting")
         more_rounds()

@@ -30,10 +30,10 @@ class DotnetTop(unittest.TestCase):
         self.host.kill()
         self.host.communicate()
 
-    def show_until(self, is_last, form="json", lines_max=BLOCKS_MAX):
+    def show_until(self, is_last, form="json", lines_max=BLOCKS_MAX, options=()):
         """Run the command until it has shown a block, or a line of text, that is the last one."""
         with subprocess.Popen([RINGPIPE, "top", "-q", "-p", str(self.pid), "--refresh", "1s",
-                               "--format", form], stdin=subprocess.DEVNULL, text=True,
+                               "--format", form, *options], stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE) as top:
             self.addCleanup(top.kill)
             lines = itertools.islice(top.stdout, lines_max)
@@ -52,6 +52,19 @@ class DotnetTop(unittest.TestCase):
         self.start("collect")
         self.show_until(lambda line: line.startswith("Garbage.Run "), "text",
                         BLOCKS_MAX * BLOCK_LINES)
+
+    def test_events_that_serve_only_the_names_are_not_counted(self):
+        events = []
+
+        def take(block):
+            events.append(block["events"])
+            return len(events) == 4
+
+        self.start("collect")
+        self.show_until(take, options=["--providers", "Nothing"])
+        # The runtime announces the process to all sessions whenever one begins: those of top, and
+        # those of other recorders. The events for the names are hundreds a second.
+        self.assertLess(sum(events), 20)
 
     def test_meters_of_the_program_and_of_the_runtime_are_counters(self):
         found, spans = {}, []

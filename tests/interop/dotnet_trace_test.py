@@ -87,15 +87,15 @@ class DotnetTrace(clients.Scratch):
         reported = {key: offered[key] - missing[key] for key in offered if offered[key]}
         self.assertEqual(counted, reported, "TraceEvent and the shop")
         self.assertEqual(drive.report_counts(report), counted, "ringpipe report and TraceEvent")
-        self.assertEqual(summary["events_lost"], sum(missing.values()), "losses TraceEvent tells")
-        self.assertEqual(report["lost"], sum(missing.values()), "losses ringpipe report tells")
+        self.assertEqual(summary["events_lost"], sum(missing.values()), "losses by TraceEvent")
+        self.assertEqual(report["lost"], sum(missing.values()), "losses by ringpipe report")
         self.assertEqual(sum(drive.books(stats, "heard").values()), stats["listener"]["delivered"])
         if stats["listener"]["lost"] == 0:
             self.assertEqual(drive.books(stats, "heard"), offered, "the listener and the shop")
         if summary["events_lost"] == 0:
             self.check_requests(rows)
 
-    def test_two_clients_at_once_see_the_same(self):
+    def test_two_simultaneous_clients_see_the_same(self):
         traces = [self.path("dotnet-trace.nettrace"), self.path("ringpipe.nettrace")]
         command = [RINGPIPE, "collect", "-q", "-p", None, "-o", traces[1],
                    "--providers", ",".join(drive.PROVIDERS)]

@@ -119,10 +119,12 @@ class WithHost(unittest.TestCase):
 class Content(WithHost):
     def test_gdb_shows_all_threads_with_registers_and_stacks(self):
         host = self.start("threads")
-        names = self.sleepers(host)
+        # A recorder of the whole machine may start the drain thread, and end it.
+        names = {tid: name for tid, name in self.sleepers(host).items()
+                 if tid == host.pid or name.startswith("sleeper-")}
         for kind in (FULL, HEAP, MINI):
             core = self.dump(host, kind)
-            self.assertEqual(core.thread_names(), names)
+            self.assertLessEqual(names.items(), core.thread_names().items())
             said = self.gdb("info threads", "thread apply all -q print/x $r12",
                             "thread apply all -q print/x $xmm7.v2_int64[0]",
                             "thread apply all -q bt")
@@ -359,7 +361,7 @@ class BadLuck(WithHost):
         self.assertEqual((state, running), (2, 1))
         self.assertIn("main ()", self.gdb("bt"))
 
-    def test_dump_that_nobody_waits_for_is_given_up(self):
+    def test_dump_without_a_client_is_given_up(self):
         host = self.vfork_host()
         self.asked_helper(host)[0].close()
         self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))

@@ -63,7 +63,7 @@ class Commands(WithHost):
             marks = [line for line in file if "/memfd:doublemapper" in line]
         self.assertEqual([line.split()[1] for line in marks], ["r-xp"])
 
-    def test_process_info_reports_who_answers(self):
+    def test_process_info_identifies_the_process(self):
         cookies = set()
         for command in (0x00, 0x04, 0x08):
             hresult, payload = self.host.ask(message(0x04, command))
@@ -129,7 +129,7 @@ class Commands(WithHost):
         self.assertEqual(self.host.sessions(), [])
         self.assert_serves()
 
-    def test_bytes_behind_a_request_do_not_cost_the_reply(self):
+    def test_bytes_after_a_request_do_not_cost_the_reply(self):
         self.assertEqual(self.host.ask(message(0x04, 0x01) + bytes(3000)), (OK, bytes(4)))
 
 
@@ -169,7 +169,7 @@ class Arguments(WithHost):
 
 
 class Clients(WithHost):
-    def test_silent_clients_delay_nobody_and_are_given_up(self):
+    def test_silent_clients_delay_no_other_and_are_given_up(self):
         def are_there_still():
             silent = [self.kept(self.host.connect()) for _ in range(10)]
             silent += [self.kept(self.host.send(message(0x04, 0x00)[:at]))
@@ -195,7 +195,7 @@ class Clients(WithHost):
         connection.shutdown(socket.SHUT_WR)
         self.assertEqual(reply_of(connection), (OK, bytes(4)))
 
-    def test_hundred_clients_at_once_are_all_served(self):
+    def test_hundred_simultaneous_clients_are_all_served(self):
         # They sent requests before the server saw the first one, so none of them is silent.
         self.assert_serves()
         self.host.freeze()
@@ -209,7 +209,7 @@ class Clients(WithHost):
         for connection in silent[:100 - CLIENTS_MAX]:
             self.assertEqual(receive(connection, 1), b"")
 
-    def test_thousand_silent_clients_keep_nobody_from_being_served(self):
+    def test_thousand_silent_clients_delay_no_other(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < 1200:
             self.skipTest("RLIMIT_NOFILE allows no thousand connections")
@@ -260,7 +260,7 @@ class Clients(WithHost):
         eventually(lambda: self.host.stats(session)["delivered"], "an event")
         self.assert_serves()
 
-    def test_clients_that_leave_half_way_leave_nothing_behind(self):
+    def test_clients_that_leave_half_way_leave_nothing(self):
         self.assert_serves()
         before = eventually(lambda: self.host.descriptors(), "a descriptor")
         request = collect(provider("Ipc-Host"))
@@ -364,7 +364,7 @@ class Sessions(WithHost):
 
         eventually(gone, "the end of the session")
 
-    def test_all_who_ask_for_the_end_of_a_session_are_reported(self):
+    def test_every_request_for_the_end_of_a_session_is_answered(self):
         stream, session = self.host.collect(provider("Ipc-Host"))
         self.kept(stream)
         self.wait_for_events(session)
@@ -373,7 +373,7 @@ class Sessions(WithHost):
         for stopper in stoppers:
             self.assertEqual(reply_of(stopper), (OK, struct.pack("<Q", session)))
 
-    def test_session_that_nobody_reads_delays_nobody(self):
+    def test_session_without_a_reader_delays_no_other(self):
         stream, session = self.host.collect(provider("Ipc-Host"))
         self.kept(stream)
         self.kept(self.host.send(stop(session)))
@@ -396,7 +396,7 @@ class Sessions(WithHost):
         self.kept(self.host.send(stop(session)))
         self.drain(stream)
 
-    def test_many_sessions_come_and_go_and_leave_nothing_behind(self):
+    def test_many_sessions_come_and_go_and_leave_nothing(self):
         self.assert_serves()
         before, failures = self.host.descriptors(), []
 
@@ -485,11 +485,11 @@ class Socket(unittest.TestCase):
 
         return self.start(preexec=take_name, directory=directory)
 
-    def test_file_left_behind_is_replaced(self):
+    def test_file_of_an_earlier_process_is_replaced(self):
         host = self.start_with_name_taken(listening=False)
         self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
 
-    def test_socket_somebody_listens_on_is_left_alone(self):
+    def test_socket_with_a_listener_is_left_alone(self):
         host = self.start_with_name_taken(listening=True)
         inode = os.stat(host.path()).st_ino
         self.assertEqual(host.end(), 0)

@@ -36,13 +36,17 @@ class LuaProfile(clients.Scratch):
         top = self.run_trace("report", trace, "topN", "-n", "200")
         rows = re.findall(r"^\d+\.\s+(.*?)\s+([\d.]+)%\s+([\d.]+)%", top, re.M)
         found = dict.fromkeys(SHARES, 0.0)
+        # The rest of the time belongs to no function: it grows while other programs run.
+        script = max((float(inclusive) for name, inclusive, _ in rows if "lua_pcall" in name),
+                     default=0)
+        self.assertGreater(script, 0, top)
         for name, _, exclusive in rows:
             if "shares.lua" in name:
                 function = re.search(r"!?(\w+)[ (]?", name.split("!")[-1])[1]
                 if function in found:
                     found[function] += float(exclusive)
         total = sum(found.values())
-        self.assertGreater(total, 30, top)
+        self.assertGreater(total, script / 2, top)
         samples = 200   # at least, in the time that the script needs
         for function, share in SHARES.items():
             deviation = math.sqrt(share * (1 - share) / samples)

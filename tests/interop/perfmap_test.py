@@ -109,7 +109,7 @@ class Files(WithHost):
         self.assertEqual(loads[0][1][40:], b"early\0" + CODE)
         self.assertEqual(struct.unpack_from("<Q", loads[1][1], 32)[0], 1)
 
-    def test_removed_code_is_not_reported_to_those_who_come_later(self):
+    def test_removed_code_is_not_reported_to_later_clients(self):
         self.code("gone")
         self.assertEqual(self.host.say("remove"), "0")
         self.assertEqual(self.host.say("remove"), "-2")

@@ -118,7 +118,7 @@ class Ports(unittest.TestCase):
 
 
 class Connect(Ports):
-    def test_each_connection_says_who_we_are_and_serves_one_command(self):
+    def test_each_connection_identifies_the_process_and_serves_one_command(self):
         tool = self.tool("port")
         process = self.start(self.path("port") + ",nosuspend")
         self.assert_runs(process)
@@ -462,7 +462,7 @@ class Wrong(Ports):
         self.connect("port")
         tool.listener.accept()[0].close()
 
-    def test_good_ports_work_beside_a_wrong_one(self):
+    def test_good_ports_work_next_to_a_wrong_one(self):
         tool = self.tool("port")
         process = self.start(self.directory + ",listen;" + self.path("port"))
         self.assertEqual(tool.ask(RESUME), (OK, bytes(4)))

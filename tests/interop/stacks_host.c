@@ -6,10 +6,10 @@
  * functions as JSON.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <ringpipe/ringpipe.h>
 
@@ -62,17 +62,10 @@ static int report(uint32_t depth)
 	return stacks_deep(depth);
 }
 
-/* Waits until the drain thread has delivered so many events. */
-static void wait_for(struct rp_session *session, uint64_t delivered)
-{
-	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
-	struct timespec pause = { 0, 1000000 };
+/* The first stacks of a path are cut. Each pass of the drain thread caches rules for the next. */
+#define ROUNDS 5
 
-	while (rp_session_get_stats(session, &stats) == 0 && stats.delivered < delivered)
-		nanosleep(&pause, NULL);
-}
-
-static int through_plugin(const char *path, uint32_t depth, struct rp_session *wait_for_session)
+static int through_plugin(const char *path, uint32_t depth, bool deliver)
 {
 	int (*entry)(int (*callback)(uint32_t depth), uint32_t depth);
 	void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -82,9 +75,12 @@ static int through_plugin(const char *path, uint32_t depth, struct rp_session *w
 		return -1;
 	}
 	*(void **)&entry = dlsym(plugin, "plugin_entry");
-	entry(report, depth);
-	if (wait_for_session)
-		wait_for(wait_for_session, depth + 1);
+	for (int round = 0; round < ROUNDS; round++) {
+		rp_sessions_flush(-1);
+		entry(report, depth);
+	}
+	if (deliver)
+		rp_sessions_flush(-1);
 	dlclose(plugin);
 	if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) {
 		fprintf(stderr, "stacks_host: %s stays loaded\n", path);
@@ -107,11 +103,17 @@ FRAME static int trace(char **argv)
 
 	if (ret == 0) {
 		stacks_deep(0);
-		linked_entry(report, 1);
-		if (through_plugin(argv[2], 2, NULL) != 0)
+		for (int round = 0; round < ROUNDS; round++) {
+			linked_entry(report, 1);
+			rp_sessions_flush(-1);
+		}
+		if (through_plugin(argv[2], 2, false) != 0)
 			return -1;
-		outer(3);
-		if (through_plugin(argv[3], 4, session) != 0)
+		for (int round = 0; round < ROUNDS; round++) {
+			outer(3);
+			rp_sessions_flush(-1);
+		}
+		if (through_plugin(argv[3], 4, true) != 0)
 			return -1;
 		ret = rp_session_stop(session, NULL);
 	}

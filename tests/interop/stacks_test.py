@@ -48,7 +48,6 @@ class Stacks(clients.Scratch):
         self.assertEqual(sorted(named), [0, 1, 2, 3, 4])
         known = {depth: [name for name in names if name] for depth, names in named.items()}
         self.assertEqual(known[3][:5], ["inner", "middle", "outer", "trace", "main"])
-        self.assertEqual(known[0][:2], ["trace", "main"])
 
     @unittest.skipUnless(os.environ.get("RINGPIPE_SYMBOLS"), "built without elfutils")
     def test_functions_of_the_program_are_named(self):
@@ -78,11 +77,12 @@ class Stacks(clients.Scratch):
         for depth, stack in self.stacks.items():
             marked = [at for at, frame in enumerate(stack) if frame["address"] == CUT]
             self.assertIn(marked, ([], [len(stack) - 1]), depth)
-        last = self.stacks[0][-1]
-        self.assertEqual((last["address"], last["method"]),
+        first = next(row["stack"] for row in self.rows if row["provider"] == "Stacks-Host")
+        # The caller is certain without a rule. Frame pointers would lead to its own callers.
+        self.assertEqual(len(first), 2)
+        self.assertIn(function_at(first[0]["address"], self.functions), ("write", "trace"))
+        self.assertEqual((first[1]["address"], first[1]["method"]),
                          (CUT, "[cut: unwind rules not cached yet]"))
-        # The frames before the cut are present, with their names.
-        self.assertGreaterEqual(len(self.stacks[0]), 3)
 
     def test_the_process_is_named(self):
         self.assertEqual({row["process_name"] for row in self.rows

@@ -5,7 +5,8 @@
 usage: headers.py ROOT
 
 Every struct of the API has the size of its first version, which tests/unit/api_sizes.c repeats as a
-number, or <ringpipe/types.h> lists it among those that never grow.
+number, or <ringpipe/types.h> lists it among those that never grow. A struct with a size has an
+_INIT, unless types.h lists it among those that a program only receives.
 
 Each header must compile as C11, C++11 and C++17 without the warnings that servers commonly enable.
 The script uses gcc and clang, if they are installed, and includes each header twice to test its
@@ -24,6 +25,7 @@ SINKS = 'ringpipe/sinks/'       # for other libraries, whose headers may not be 
 SIZES = 'tests/unit/api_sizes.c'
 FLAGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wconversion', '-Wshadow', '-Wundef', '-Wcast-qual',
          '-Werror', '-fsyntax-only']
+GROWS = r'(\w+_SIZE_V1) (?:\\\n\s*)?RP_SIZE_THROUGH_\(struct (\w+),'
 COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++11'), ('clang', 'c', 'c11'),
              ('clang++', 'c++', 'c++17'))
 
@@ -39,15 +41,20 @@ def complaint(root, command, text, what):
 def check_structs(root):
     headers = {path: tree.read(root, path) for path in tree.files(root, 'include')
                if path.endswith('.h')}
-    growing = dict(re.findall(r'(\w+_SIZE_V1) (?:\\\n\s*)?RP_SIZE_THROUGH_\(struct (\w+),',
-                              '\n'.join(headers.values())))
+    growing = dict(re.findall(GROWS, '\n'.join(headers.values())))
     promise = re.search(r'These never grow:.*?\*/', headers.get(TYPES, ''), re.S)
     fixed = set(re.findall(r'\brp_\w+', promise[0])) if promise else set()
+    received = re.search(r'have no \.\.\._INIT:.*?\n \*\n', headers.get(TYPES, ''), re.S)
+    received = set(re.findall(r'\brp_\w+', received[0])) if received else set()
     pinned = tree.read(root, SIZES) if growing else ''
     complaints = [f'{path}: struct {name} has no _SIZE_V1, and {TYPES} does not list it'
                   for path, text in headers.items()
                   for name in re.findall(r'^struct (rp_\w*[^\W_]) \{', text, re.M)
                   if name not in fixed and name not in growing.values()]
+    complaints += [f'{path}: struct {name} has no _INIT, and {TYPES} does not list it'
+                   for path, text in headers.items() if '/detail/' not in path
+                   for _, name in re.findall(GROWS, text)
+                   if name not in received and f'#define {name.upper()}_INIT ' not in text]
     return complaints + [f'{SIZES}: no static assertion of {constant}' for constant in growing
                          if not re.search(rf'_Static_assert\({constant} == \d+', pinned)]
 

@@ -72,6 +72,7 @@ TARGETS = {
     ('counter/instrument.c', 'rp_counter_destroy'): [('counter/counter_thread.c', 'report_end')],
     ('counter/instrument.c', 'rp_counters_unregister'):
         [('counter/counter_thread.c', 'report_end')],
+    ('nettrace/metadata.c', 'field_at'): [('nettrace/metadata.c', 'get_field')],
 }
 
 EXPORTERS = 'core/exporters.c: exporters'

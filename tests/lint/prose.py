@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Limits phrases that make readers stumble, in comments, messages, pages and scripts.
+"""Limits phrases that make readers stumble, in comments, messages, pages, scripts and build files.
 
 usage: prose.py ROOT
 
@@ -21,7 +21,7 @@ PHRASES = (
     (r'\b(?:tells?|told|telling)\b', 2, 'report, emit, show, return'),
     (r'\bfor want of\b|\bin vain\b', 4, 'for lack of; without success'),
     (r'\bmade at run time\b', 1, 'dynamic'),
-    (r'\bbeside\b', 1, 'next to, with, compared with, while'),
+    (r'\bbeside\b', 2, 'next to, with, compared with, while'),
     (r'\banew\b', 3, 'again'),
     (r'\b(?:no|finds?|makes?|has) room\b', 12, 'space'),
     (r'\bin turn\b|\btakes? turns\b', 4, 'multi-session; alternate'),
@@ -31,8 +31,13 @@ PHRASES = (
 
 def texts(root, path):
     """Yields (line, text) of each comment and message, or of the whole page or script."""
-    if path.endswith('.md') or path.startswith('scripts/') or re.search(r'^man/.*\.\d$', path):
+    if path.endswith(('.md', 'meson.build')) or path.startswith('scripts/') or \
+            re.search(r'^man/.*\.\d$', path):
         yield 1, tree.read(root, path)
+    elif path.endswith('.py') and not path.startswith('tests/lint/'):
+        code = tree.read(root, path)
+        for text in re.finditer(r'^\s*"""(.*?)"""', code, re.S | re.M):
+            yield code.count('\n', 0, text.start(1)) + 1, text[1]
     elif tree.is_c(path) and path.startswith(FOLDERS):
         code = tree.read(root, path)
         yield from tree.comments(code)

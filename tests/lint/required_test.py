@@ -45,9 +45,33 @@ SETUP = """#!/bin/sh
 """
 
 
-def entry(test, result="OK", stdout=""):
+REPEATED = """ERROR: test_it (__main__.Case.test_it)
+
+Ran 2 tests in 1.000s
+
+FAILED (errors=1)
+again: test_it (__main__.Case.test_it)
+
+Ran 1 test in 1.000s
+
+OK
+"""
+
+# A program that the test started wrote between the name and the verdict.
+SKIPPED_BEHIND_OUTPUT = """test_it (__main__.Case.test_it) ... a line of the program
+another line
+skipped 'why'
+test_that (__main__.Case.test_that) ... ok
+
+Ran 2 tests in 1.000s
+
+OK (skipped=1)
+"""
+
+
+def entry(test, result="OK", stdout="", stderr=""):
     suite, name = test.split("/")
-    return {"name": f"x:{suite} / {name}", "result": result, "stdout": stdout}
+    return {"name": f"x:{suite} / {name}", "result": result, "stdout": stdout, "stderr": stderr}
 
 
 class Required(unittest.TestCase):
@@ -85,7 +109,13 @@ class Required(unittest.TestCase):
         status, said = self.run_tests([entry("unit/a"), entry("unit/b")])
         self.assertEqual((status, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
 
-    def test_skipped_test_fails_ci_and_nobody_else(self):
+    def test_a_test_that_its_program_repeats_with_success_passes(self):
+        status, said = self.run_tests([entry("unit/a", stderr=REPEATED)])
+        self.assertEqual((status, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
+        status, said = self.run_tests([entry("unit/a", "FAIL", stderr=REPEATED)])
+        self.assertEqual((status, said.splitlines()[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_skipped_test_fails_ci_only(self):
         entries = [entry("unit/a"), entry("unit/b", "SKIP", "no tool")]
         status, said = self.run_tests(entries)
         self.assertEqual((status, said.splitlines()[-1]), (1, "1 passed, 1 failed, 1 skipped"))
@@ -99,6 +129,11 @@ class Required(unittest.TestCase):
         self.assertIn("required: unit/a was skipped: unit / a: 2 - one part (why)", said)
         status, _ = self.run_tests([entry("unit/a", "OK", part.format("needs a cross compiler"))])
         self.assertEqual(status, 0)
+
+    def test_skipped_part_is_named_when_its_program_wrote_lines(self):
+        status, said = self.run_tests([entry("unit/a", stderr=SKIPPED_BEHIND_OUTPUT)])
+        self.assertEqual(status, 1)
+        self.assertIn("required: unit/a was skipped: unit / a: test_it ('why')", said)
 
     def test_test_that_is_not_there_fails(self):
         status, said = self.run_tests([entry("linux/other")], "--only", "long")

@@ -107,6 +107,10 @@ CASES = (
      {'src/lib/base/b.h': LICENCE + '/*\n * It is\n * told.\n */\n' * 5}, '5 of these, at most 2'),
     ('prose', 'messages in the old manner',
      {'src/lib/base/b.c': LICENCE + 'f("It is "\n  "told\\n");\n' * 3}, '3 of these, at most 2'),
+    ('prose', 'docstrings in the old manner',
+     {'tests/cli/a_test.py': '"""It is told."""\n' * 3}, '3 of these, at most 2'),
+    ('prose', 'a build file in the old manner',
+     {'src/meson.build': 'It is told.\n' * 3}, '3 of these, at most 2'),
     ('style', 'no licence', {'src/lib/base/b.h': 'int x;\n'}, 'no SPDX'),
     ('style', 'a long line',
      {'src/lib/base/b.h': LICENCE + '\t' * 12 + 'int xy;\n'}, '103 columns'),
@@ -139,6 +143,9 @@ CASES = (
     ('headers', 'a first size that is no number',
      {'include/ringpipe/n.h': LICENCE + '#define RP_N_SIZE_V1 RP_SIZE_THROUGH_(struct rp_n, x)\n',
       'tests/unit/api_sizes.c': LICENCE}, 'no static assertion of RP_N_SIZE_V1'),
+    ('headers', 'a struct without an initialiser',
+     {'include/ringpipe/n.h': LICENCE + '#define RP_N_SIZE_V1 RP_SIZE_THROUGH_(struct rp_n, x)\n',
+      'tests/unit/api_sizes.c': LICENCE}, 'struct rp_n has no _INIT'),
     ('manuals', 'an option without a word',
      {'src/tools/ringpipe/u.c': LICENCE + "y = { { RP_OPTION_TOP, 't', \"top\" } };\n"},
      '-- top: in src/tools/ringpipe, not in man/ringpipe.1'),
@@ -170,6 +177,11 @@ CASES = (
                               '/* Do it. Context: any. Return: 0; -EINVAL; -ENOMEM. */\n'
                               'RP_PUBLIC int rp_b(void);\n#endif\n'},
      'rp_b.3: -EINVAL without a cause'),
+    ('manuals', 'an error with a digit and without a cause',
+     {'include/ringpipe/b.h': LICENCE + '#ifndef B_H\n#define B_H\n#include <ringpipe/a.h>\n\n'
+                              '/* Do it. Context: any. Return: 0; -E2BIG; -ENOMEM. */\n'
+                              'RP_PUBLIC int rp_b(void);\n#endif\n'},
+     'rp_b.3: -E2BIG without a cause'),
     ('manuals', 'a parameter without a word',
      {'include/ringpipe/b.h': LICENCE + '#ifndef B_H\n#define B_H\n#include <ringpipe/a.h>\n\n'
                               '/* Do it. Context: any. Return: 0. */\n'

@@ -62,8 +62,9 @@ class Agreement(Case):
         ours = subprocess.Popen([TOOL, "record", "-f", "-p", str(pid), "--providers", "none",
                                  "--profile", "cpu", "-d", str(SECONDS), "-o", self.trace],
                                 stderr=subprocess.PIPE)
-        perf = subprocess.Popen(["perf", "record", "-q", "-F", "101", "-e", "cpu-clock:u", "-p",
-                                 str(pid), "-o", data, "--", "sleep", str(SECONDS)],
+        # Without build ids (-B): perf 6.1 may abort while it adds them on a busy machine.
+        perf = subprocess.Popen(["perf", "record", "-q", "-B", "-F", "101", "-e", "cpu-clock:u",
+                                 "-p", str(pid), "-o", data, "--", "sleep", str(SECONDS)],
                                 stderr=subprocess.PIPE)
         for process in ours, perf:
             _, errors = process.communicate(timeout=PATIENCE)

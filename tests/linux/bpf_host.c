@@ -53,10 +53,11 @@ static void write_texts(uint64_t i)
 
 static void write_json(uint64_t count)
 {
-	char text[64];
+	char text[128];
 
 	for (uint64_t i = 0; i < count; i++) {
-		snprintf(text, sizeof(text), "{\"order\":%llu,\"name\":\"\u20ac\"}",
+		snprintf(text, sizeof(text), "{\"order\":%llu,\"name\":\"\u20ac\",\"none\":null,"
+			 "\"at\":{\"rows\":[[1,2],[3]]}}",
 			 (unsigned long long)i);
 		RP_JSON(host, RP_LEVEL_WARNING, i % 2 ? "odd" : "even", text);
 	}

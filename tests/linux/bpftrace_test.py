@@ -87,7 +87,7 @@ class Values(WithHost):
                   f'printf("|%lld %lld", *(int32*)$p, *(uint16*)($p + 4)); $q = {word(8)}; '
                   f'printf("|%lld %lld %lld\\n", {word(9)}, *(int32*)$q, *(uint16*)($q + 4));')
 
-    def test_strings_arrays_and_structs_are_behind_their_pointers(self):
+    def test_pointers_lead_to_strings_arrays_and_structs(self):
         tracer = self.attach("references", self.REFERENCES)
         expected = []
         for count in range(1, EVENTS + 1):
@@ -277,6 +277,18 @@ class RunTime(WithHost):
         second.stop()
         eventually("the second off", lambda: self.host.say("news") == "0 0 0 0")
         self.assertEqual(self.host.say("list"), "")
+
+    def test_control_of_a_component_is_called_for_tracers(self):
+        self.assertEqual(self.host.say("attach"), "0")
+        self.assertEqual(self.host.say("watch", "5"), "0")
+        first = self.attach("references", 'printf("first\\n")')
+        eventually("the first", lambda: self.host.say("component") == "2 f")
+        second = self.attach("few", 'printf("second\\n")')
+        eventually("the second", lambda: self.host.say("component") == "3 1f")
+        first.stop()
+        eventually("the first off", lambda: self.host.say("component") == "1 1f")
+        second.stop()
+        eventually("the second off", lambda: self.host.say("component") == "0 0")
 
     def test_environment_asks_for_the_watcher(self):
         host = Host(HOST, RINGPIPE_TRACERS_MS="5")

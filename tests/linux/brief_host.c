@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that lives for 300 ms. If a session begins in that time, it writes 10 events and ends
- * with status 0, otherwise with 1.
+ *	brief_host
+ *		Lives for 300 ms. If a session begins in that time, writes 10 events and ends with
+ *		status 0, otherwise with 1.
+ *	brief_host idle
+ *		At the start of a session, writes 10 events, and its process id as an int to the
+ *		output. Waits until it is killed.
  */
 #include <time.h>
+#include <unistd.h>
 
 #include <ringpipe/ringpipe.h>
 
@@ -12,16 +17,41 @@
 RP_PROVIDER(brief, "Test-Brief");
 RP_EVENT(brief, written, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(serial));
 
-int main(void)
+static void write_events(void)
 {
-	const struct timespec pause = { 0, 1000000 };
+	for (uint32_t serial = 0; serial < 10; serial++)
+		brief_written(serial);
+}
 
+static void on_session(struct rp_provider *provider, const struct rp_provider_state *state,
+		       void *user)
+{
+	const int pid = getpid();
+
+	(void)provider;
+	(void)user;
+	if (!state->source_enabled)
+		return;
+	write_events();
+	if (write(STDOUT_FILENO, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	const struct timespec millisecond = { 0, 1000000 };
+
+	(void)argv;
+	if (argc == 2) {
+		rp_provider_set_callback(brief_provider(), on_session, NULL);
+		for (;;)
+			pause();
+	}
 	for (int ms = 0; !brief_written_enabled(); ms++) {
 		if (ms == LIFE_MS)
 			return 1;
-		nanosleep(&pause, NULL);
+		nanosleep(&millisecond, NULL);
 	}
-	for (uint32_t serial = 0; serial < 10; serial++)
-		brief_written(serial);
+	write_events();
 	return 0;
 }

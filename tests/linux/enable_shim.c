@@ -3,8 +3,8 @@
  * Preloaded into ringpipe-record: before it enables the events of perf_events for the first time,
  * it creates the file `begin` in the folder ENABLE_SHIM, and waits until the test opens the FIFO
  * `end` there. It does the same in the folder OPEN_SHIM before it opens the first event of another
- * thread. With REFUSE_SHIM, only the events of chosen threads can be opened, as where
- * perf_event_paranoid is 1.
+ * thread, and in the folder DISABLE_SHIM before it disables the first event at the end. With
+ * REFUSE_SHIM, only the events of chosen threads can be opened, as where perf_event_paranoid is 1.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ long syscall(long number, ...)
 
 int ioctl(int fd, unsigned long request, ...)
 {
-	static int has_waited;
+	static int has_waited, has_waited_at_end;
 	int (*next)(int, unsigned long, ...) =
 		(int (*)(int, unsigned long, ...))dlsym(RTLD_NEXT, __func__);
 	va_list list;
@@ -68,5 +68,7 @@ int ioctl(int fd, unsigned long request, ...)
 	va_end(list);
 	if (request == PERF_EVENT_IOC_ENABLE)
 		meet_once(getenv("ENABLE_SHIM"), &has_waited);
+	if (request == PERF_EVENT_IOC_DISABLE)
+		meet_once(getenv("DISABLE_SHIM"), &has_waited_at_end);
 	return next(fd, request, argument);
 }

@@ -165,6 +165,12 @@ class Causes(Case):
         print(f"# figure: explain{self.kind}: {unexplained_ns / whole_ns:.2%} unexplained")
 
 
+class Convoys(Causes):
+    """Each request queues behind those that the previous one left in the queue."""
+    causes = ["lock"]
+    kind = ", convoys"
+
+
 class ThrottledDisk(Causes):
     """The disk is slow because a control group limits the shop's reads."""
     causes = ["disk", "page"]

@@ -15,18 +15,20 @@ from record_case import PATIENCE, TOOL, WITHOUT_LEAKS, Case, in_one_of_three, la
 
 REQUESTS = int(os.environ.get("REQUESTS", "160"))
 FUSE_REQUESTS = 60
+INBOX_REQUESTS = 40
 SEED = os.environ.get("SEED", "1")
 PARTS = {"lock": "lock", "disk": "block_io", "processor": "runnable", "page": "page_fault",
          "network": "network", "callee": "callee", "sleep": "sleep", "program": "program"}
 
 
 class Causes(Case):
-    def record(self, requests, *more, profile="all"):
-        """Run the program. Return (the rows of explain, those of the program) by time."""
+    def record(self, requests, *more, profile="all", starter=()):
+        """Run the program. Return (the rows of explain, those of the program) by time.
+        `starter`: a command that starts the program."""
         done = subprocess.run(
             [TOOL, "record", "-o", self.trace, "--profile", profile, "--off-cpu", "0", "--buffer",
-             "256", "--", os.environ["SLOW_HOST"], os.path.dirname(self.trace), str(requests),
-             SEED, *more], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+             "256", "--", *starter, os.environ["SLOW_HOST"], os.path.dirname(self.trace),
+             str(requests), SEED, *more], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             # The search for leaks cannot suspend the program's threads of high priority.
             env=WITHOUT_LEAKS, timeout=10 * PATIENCE, check=False)
         if lacks_bpf(done.stderr):
@@ -55,6 +57,20 @@ class Causes(Case):
         unexplained = sum(row["parts_ns"]["unexplained"] for row in rows)
         self.assertLessEqual(unexplained, 0.01 * sum(row["duration_ns"] for row in rows))
         print(f"# figure: explain: the cause of {right.total()} of {REQUESTS} requests")
+
+    @unittest.skipUnless(os.environ["SANITIZERS"] == "none", "the sanitizer replaces the library's "
+                         "functions")
+    @in_one_of_three
+    def test_a_wait_for_a_lock_names_its_owner_in_a_program_that_inbox_started(self):
+        rows, known = self.record(INBOX_REQUESTS, profile="latency",
+                                  starter=(TOOL, "inbox", "--"))
+        waits = [piece for row, (_, cause, _, added_ns) in zip(rows, known) if cause == "lock"
+                 for piece in row["pieces"]
+                 if piece["part"] == "lock" and piece["duration_ns"] >= 0.5 * int(added_ns)]
+        self.assertTrue(waits)
+        for wait in waits:
+            # The thread that has the lock when the wait begins releases it.
+            self.assertEqual(wait["owner_thread_id"], wait["waker_thread_id"])
 
     @in_one_of_three
     def test_a_wait_for_a_slow_file_system_in_user_space_is_one_for_its_file(self):

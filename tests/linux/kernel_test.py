@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
@@ -91,6 +92,12 @@ class KernelTest(unittest.TestCase):
                                 env=environment, stderr=subprocess.PIPE, text=True, **options)
         self.addCleanup(self.reap, tool)
         host.await_session()
+        # The session that the host sees may be that of another recorder on this machine.
+        end = time.monotonic() + PATIENCE
+        while not os.path.exists(self.path("trace")) or not os.path.getsize(self.path("trace")):
+            self.assertIsNone(tool.poll())
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
         return tool
 
     @staticmethod

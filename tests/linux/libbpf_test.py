@@ -60,7 +60,7 @@ class Libbpf(unittest.TestCase):
         self.assertEqual(len(seen), 12)
         self.assertNotEqual(seen[11], 0)
 
-    def test_counts_stand_behind_their_pointers(self):
+    def test_counts_follow_their_pointers(self):
         tracer = self.attach("references")
         some = References()
         self.host.say("references", *some.words())

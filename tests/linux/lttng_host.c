@@ -17,6 +17,8 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "attached_component.h"
+
 RP_STRUCT(inner, RP_I16(deep), RP_GUID(mark));
 RP_STRUCT(place, RP_U32(aisle), RP_F32(height), RP_STRUCT_FIELD(inner, box));
 
@@ -414,20 +416,24 @@ static void hear(struct rp_provider *provider, const struct rp_provider_state *r
 	pthread_mutex_unlock(&heard_lock);
 }
 
+/* Wait until the callback and the component's control() have got the keywords. */
 static void say_heard(uint64_t keywords)
 {
+	char component[40] = "";
 	bool there = false;
 
 	for (int left = 60000; left && !there; left--) {
 		pthread_mutex_lock(&heard_lock);
-		there = heard.keywords == keywords;
+		component_print(component);
+		there = heard.keywords == keywords && strtoull(component, NULL, 16) == keywords;
 		if (there)
-			printf("enabled %d level %d\n", heard.enabled, heard.level);
+			printf("enabled %d level %d component %s\n", heard.enabled, heard.level,
+			       component);
 		pthread_mutex_unlock(&heard_lock);
 		poll(NULL, 0, there ? 0 : 1);
 	}
 	if (!there)
-		printf("keywords %" PRIx64 "\n", heard.keywords);
+		printf("keywords %" PRIx64 " component %s\n", heard.keywords, component);
 }
 
 static void write_activity(uint32_t serial)
@@ -517,6 +523,8 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		printf("%d\n", is_on(text));
 	} else if (strcmp(command, "heard") == 0) {
 		say_heard(a);
+	} else if (strcmp(command, "attach") == 0) {
+		printf("%d\n", component_attach(host_provider()));
 	} else if (strcmp(command, "activity") == 0) {
 		write_activity(a);
 	} else if (strcmp(command, "thread") == 0) {

@@ -236,21 +236,22 @@ class ChoiceTest(LttngTest):
                       for event in ours(read(self.channel(path, f'c{number}')))]
             self.assertEqual(events, expected, options)
 
-    def test_provider_and_listing_hear_of_it(self):
+    def test_provider_component_and_listing_receive_it(self):
         host = self.host()
+        self.assertEqual(host.ask('attach'), ['0'])
         self.assertEqual(host.ask('list'), [])
         self.session()
         self.enable('Lttng-Host:alarm')
         self.start()
-        self.assertEqual(host.ask('heard', 2), ['enabled 1 level 2'])
+        self.assertEqual(host.ask('heard', 2), ['enabled 1 level 2 component 2 7'])
         self.enable('Lttng-Host:detail')
-        self.assertEqual(host.ask('heard', 6), ['enabled 1 level 5'])
+        self.assertEqual(host.ask('heard', 6), ['enabled 1 level 5 component 6 3f'])
         self.assertEqual(host.ask('list'), ['Lttng-Host: lttng 2 6 5'])
         shown = subprocess.run([TOOL, 'list', str(host.pid)], env=self.daemon.environment,
                                stdout=subprocess.PIPE, check=True, **user()).stdout.decode()
         self.assertRegex(shown, r'Lttng-Host +lttng +\d+ +6 +5 +2 ')
         self.daemon.run('stop')
-        self.assertEqual(host.ask('heard', 0), ['enabled 0 level 0'])
+        self.assertEqual(host.ask('heard', 0), ['enabled 0 level 0 component 0 0'])
         self.end(host)
 
     def test_next_look_sees_it_and_the_pause_is_half_of_what_is_promised(self):
@@ -321,13 +322,13 @@ class LifeTest(LttngTest):
         host.expect('await', 1, 0, 'tick')
         self.daemon.kill()
         host.expect('await', 0, 0, 'tick')
-        host.expect('tick', 50, 1, 'nobody listens')
+        host.expect('tick', 50, 1, 'no listener')
         self.daemon.start()
         path = self.session()
         self.enable('Lttng-Host:tick')
         self.start()
         host.expect('await', 1, 0, 'tick')
-        host.expect('tick', 60, 3, 'somebody listens again')
+        host.expect('tick', 60, 3, 'a listener again')
         self.end(host)
         self.stop()
         self.assertEqual(self.serials(path), [60, 61, 62])
@@ -559,7 +560,7 @@ class WithoutTest(unittest.TestCase):
         self.daemon.run('destroy')
         self.assertEqual([event.fields['serial'] for event in ours(read(path))], [1, 2, 3])
 
-    def test_missing_module_is_reported_to_who_asked_for_it(self):
+    def test_missing_module_is_reported_on_request(self):
         folder = os.path.join(self.daemon.home, 'alone')
         os.mkdir(folder)
         os.chmod(folder, 0o755)

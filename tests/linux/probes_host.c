@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attached_component.h"
 #include "probes.h"
 
 #define WORDS_MAX 16
@@ -305,6 +306,10 @@ static void obey(char *line, char *answer, size_t size)
 		sprintf(answer, "%d", rp_provider_set_callback(probes_provider(), hear, NULL));
 	else if (strcmp(words[0], "news") == 0)
 		strcpy(answer, last_news);
+	else if (strcmp(words[0], "attach") == 0)
+		sprintf(answer, "%d", component_attach(probes_provider()));
+	else if (strcmp(words[0], "component") == 0)
+		component_print(answer);
 	else if (strcmp(words[0], "list") == 0)
 		(void)(rp_enabled_list(add_row, answer) || rp_traced_list(add_traced, answer));
 	else if (strcmp(words[0], "references") == 0)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of ringpipe record share."""
+"""The base of the tests of ringpipe record."""
 import contextlib
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,9 +22,11 @@ WAITS_HOST = os.environ["WAITS_HOST"]
 BRIEF_HOST = os.environ["BRIEF_HOST"]
 SHOP = os.environ["SHOP"]
 PLAIN = {**os.environ, "RINGPIPE_LTTNG": "0"}
-# No search for leaks; the other options stay, such as the file for reports.
+# No search for leaks, and a library may be preloaded before the sanitizer's. The other options
+# stay, such as the file for reports.
 WITHOUT_LEAKS = {**os.environ,
-                 "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+                 "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") +
+                 ":detect_leaks=0:verify_asan_link_order=0"}
 RATE = 99
 OWN_EVENTS = ("Loss", "Machine", "ClockReading", "Suspend", "Groups")	# of the recorder itself
 KERNEL_START = 0xffff800000000000
@@ -73,6 +76,33 @@ def children_of(pid):
     """Return the ids of the children of a process."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
         return [int(child) for child in children.read().split()]
+
+
+def descendants_of(pid):
+    """Return the ids of a process and of all processes below it."""
+    found = [pid]
+    for each in found:
+        with contextlib.suppress(OSError):
+            found += children_of(each)
+    return found
+
+
+def run_tree(command, **options):
+    """Run a command as subprocess.run() does. If it does not end, kill it and all below it, so that
+    nothing that they use remains busy."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            output, errors = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            below = descendants_of(process.pid)
+            for pid in below:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
+            drive.wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/exe") for pid in below),
+                           "the end of the killed processes")
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def arguments_below(pid):

@@ -211,7 +211,7 @@ class Contexts(Case):
             self.assertEqual(sorted(keys),
                              ["deployment.environment.name", "replicas", "service.name"])
 
-    def test_processes_that_end_at_once_do_no_harm(self):
+    def test_processes_that_end_immediately_do_no_harm(self):
         writer = " ".join(WRITERS[0])
         loop = f"for i in 1 2 3 4 5 6 7 8 9 10; do {writer} -t 5 -c {self.message} & done; wait"
         done = self.record("-f", "--providers", "none", "--", "sh", "-c", loop)

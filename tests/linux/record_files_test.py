@@ -7,18 +7,20 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import unittest
 import urllib.request
 import zipfile
 
 import record_case
-from record_case import (BRIEF_HOST, HOST, PATIENCE, TOOL, WITHOUT_LEAKS, Case, drive, events_of,
-                         functions, stacks_of)
+from record_case import (BRIEF_HOST, HOST, PATIENCE, SHOP, TOOL, WITHOUT_LEAKS, Case, drive,
+                         events_of, functions, run_tree, stacks_of)
 
 HOT_HOST = os.environ["HOT_HOST"]
 
@@ -281,7 +283,7 @@ class Ending(Case):
         os.close(terminal)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, shown)
         number = r"([\d,.]+)"
-        lines = re.findall(rf"{number} samples, {number} events, {number} lost, [\d.]+ .?B, "
+        lines = re.findall(rf"{number} samples?, {number} events?, {number} lost, [\d.]+ .?B, "
                            rf"recorder {number}% of a CPU", shown.decode())
         self.assertTrue(lines, shown)
         samples, events, lost, cost = lines[-1]
@@ -290,6 +292,34 @@ class Ending(Case):
         self.assertIn(int(events), range(10, 30))
         self.assertEqual(lost, "0")
         self.assertGreater(float(cost), 0)
+
+    def test_a_terminal_that_ctrl_s_stopped_does_not_stop_the_recording(self):
+        after = os.path.join(os.path.dirname(self.trace), "after_ctrl_s")
+        shutil.copy(HOST, after)
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        self.addCleanup(os.close, slave)
+        recorder = subprocess.Popen([TOOL, "record", "-o", self.trace, "--providers", "none"],
+                                    stdin=slave, stdout=slave, stderr=slave)
+        self.addCleanup(recorder.wait)
+        self.addCleanup(recorder.kill)
+        shown = b""
+        while b" samples" not in shown:
+            shown += os.read(master, 4096)
+        os.write(master, b"\x13")
+        drive.wait_for(lambda: not select.select([], [slave], [], 0)[1], "the stopped terminal")
+        # There is a line each second.
+        subprocess.run([HOST, "2500"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([after, "100"], stdout=subprocess.DEVNULL, check=True)
+
+        def has_program():
+            with open(self.trace, "rb") as trace:
+                return b"after_ctrl_s" in trace.read()
+
+        drive.wait_for(has_program, "the records of the later program")
+        os.write(master, b"\x11")
+        recorder.send_signal(signal.SIGINT)
+        self.assertEqual(recorder.wait(PATIENCE), 0)
 
     def until(self, condition, *options):
         """Start a recorder that ends by itself. Return it when it records."""
@@ -350,6 +380,34 @@ class Ending(Case):
                 self.assertEqual(done.returncode, 0, done.stdout)
                 self.assertIn("Complete   yes", done.stdout)
 
+    def has_event_of(self, shop):
+        urllib.request.urlopen(shop.url, timeout=PATIENCE).close()
+        with contextlib.suppress(FileNotFoundError), open(self.trace, "rb") as file:
+            trace = file.read()
+            return b"Shop-" in trace or "Shop-".encode("utf-16-le") in trace
+        return False
+
+    def test_a_second_interrupt_cuts_the_stream_of_a_process_that_does_not_end_it(self):
+        with drive.shop(SHOP) as shop, \
+                drive.running([TOOL, "record", "-o", self.trace, "-p", str(shop.pid),
+                               "--inlines"], stderr=subprocess.PIPE, text=True) as recorder, \
+                recorder.stderr:
+            drive.wait_for(lambda: self.has_event_of(shop), "an event of the shop", [recorder])
+            os.kill(shop.pid, signal.SIGSTOP)
+            try:
+                recorder.send_signal(signal.SIGINT)
+                self.assertIn("Ctrl-C cuts it", recorder.stderr.readline())
+                recorder.send_signal(signal.SIGTERM)
+                _, errors = recorder.communicate(timeout=PATIENCE)
+            finally:
+                os.kill(shop.pid, signal.SIGCONT)
+            self.assertEqual(recorder.returncode, 130, errors)
+            self.assertIn(f"process {shop.pid} did not end its part", errors)
+        self.assertNotIn("--inlines needs the trace in a file", errors)
+        report = subprocess.run([TOOL, "report", self.trace], text=True, check=True,
+                                stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+        self.assertIn("Complete   yes", report)
+
     def test_the_status_is_that_of_the_command(self):
         done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "sh", "-c", "exit 7"],
                               stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
@@ -373,11 +431,57 @@ class Ending(Case):
                               timeout=PATIENCE)
         self.assertGreater(json.loads(done.stdout)["events"], 10, done.stderr)
 
-    def test_a_full_disk_is_reported(self):
-        done = subprocess.run([TOOL, "record", "-d", "1", "-f", "-o", "/dev/full"], text=True,
-                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("No space left on device", done.stderr)
+    def test_a_small_disk_has_what_was_recorded_until_it_was_full(self):
+        folder, megabytes = tempfile.mkdtemp(), 2
+        self.addCleanup(os.rmdir, folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
+                          check=False).returncode:
+            self.skipTest("no file system can be mounted")
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+        trace = os.path.join(folder, "t.nettrace")
+        # Each process has records, so the disk is soon full, also on an idle machine.
+        with drive.running(["sh", "-c", "while :; do /bin/true; done"]):
+            done = run_tree([TOOL, "record", "--kernel", "all", "-o", trace], text=True,
+                            stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count(f"{trace}: No space left on device"), 1, done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], rf"^{trace}: .*, [\d,]+ lost")
+        # All that was recorded is in the trace, and leaves space for little else.
+        self.assertGreater(os.path.getsize(trace), megabytes * 750_000)
+        # The trace may stop before its end, which status 1 states.
+        report = subprocess.run([TOOL, "report", "--format", "json", trace], check=False,
+                                stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+        self.assertGreater(json.loads(report)["events"], 1000)
+
+    def test_a_limit_of_files_is_reported_and_the_last_line_is_printed(self):
+        kilobytes = 2048  # each of both hosts writes more
+        with contextlib.ExitStack() as stack:
+            hosts = [stack.enter_context(subprocess.Popen(
+                [os.environ["LOSS_HOST"]], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
+                for _ in range(2)]
+            for host in hosts:   # a host without a session does not end by itself
+                stack.callback(host.kill)
+            # It ends by itself.
+            done = run_tree(["bash", "-c", f'ulimit -f {kilobytes}; exec "$0" "$@"', TOOL, "record",
+                             "-o", self.trace, "--profile", "cpu", "--providers", "Test-Loss",
+                             *(word for host in hosts for word in ("-p", str(host.pid)))],
+                            text=True, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count(f"cannot write {self.trace}: File too large"), 1,
+                         done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], rf"^{self.trace}: .*, [\d,]+ lost")
+        self.assertEqual(os.path.getsize(self.trace), kilobytes * 1024)
+
+    def test_a_full_disk_is_reported_and_the_last_line_has_the_losses(self):
+        for providers in [], ["--providers", "none"]:
+            with self.subTest(providers=providers):
+                done = subprocess.run([TOOL, "record", "-d", "1", "-f", "-o", "/dev/full",
+                                       *providers], text=True, stderr=subprocess.PIPE,
+                                      timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, 1)
+                *_, error, last = done.stderr.splitlines()
+                self.assertIn("cannot write /dev/full: No space left on device", error)
+                self.assertRegex(last, r"^/dev/full: .* samples? .*, [\d,]+ lost")
 
 
 if __name__ == "__main__":

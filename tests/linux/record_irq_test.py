@@ -187,7 +187,7 @@ class Interrupts(Load):
             # Each handler of a shared interrupt has its own event.
             if key.startswith("hard") and len(names[int(key.split()[1])]) > 1:
                 continue
-            # The kernel counts at the begin, and each processor may have been in one at a reading.
+            # The kernel counts at the start, and each processor may have been in one at a reading.
             number = counted.get(key, 0)
             self.assertGreaterEqual(most[key], 0.98 * number - os.cpu_count(), key)
             self.assertLessEqual(least[key], number + os.cpu_count(), key)
@@ -263,7 +263,7 @@ class Groups(Case):
             done = self.record("--providers", "none", "--off-cpu", "0", *option, "--", "true")
             if lacks_bpf(done.stderr):
                 self.skipTest(done.stderr)
-            self.assertRegex(done.stderr, r" waits of .* system calls, .* interrupts in ")
+            self.assertRegex(done.stderr, r" waits? of .* system calls?, .* interrupts? in ")
             self.prepare_again()
 
     def test_interrupts_are_no_group_of_one_process(self):

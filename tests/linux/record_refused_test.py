@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """ringpipe record without the right to load BPF programs: perf_events report the waits, and the
-kernel's tracepoints the other groups."""
+kernel's tracepoints the other groups. And without the package of perf."""
 import contextlib
+import glob
+import json
 import os
 import subprocess
 import sys
@@ -80,8 +82,37 @@ class WithoutBpf(Case):
         if "mount:" in done.stderr or "unshare:" in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no system calls, page faults or interrupts are recorded", done.stderr)
+        self.assertRegex(done.stderr, "no system calls, page faults or interrupts are recorded: "
+                                      r"Operation .*; BPF programs need .*; tracepoints: No such")
         self.assertTrue([event for event in events_of(self.trace)[0] if event["event"] == "cpu"])
+
+
+def find_perf():
+    """Return the programs of perf in PATH, and the folders of its other files."""
+    names = [os.path.join(folder, name) for folder in os.get_exec_path()
+             for name in ("perf", "perf[._]*")]
+    return {os.path.realpath(path) for name in [*names, "/usr/lib*/perf-core"]
+            for path in glob.glob(name)}
+
+
+class WithoutPerf(Case):
+    prefix = ("unshare", "--mount", "env", "HIDDEN=" + " ".join(find_perf()), "sh", "-c", """
+        for path in $HIDDEN; do
+            if [ -d "$path" ]; then mount -t tmpfs none "$path"
+            else mount --bind /dev/null "$path"; fi || exit
+        done
+        ! perf --version >/dev/null 2>&1 && exec "$@" """, "sh")
+
+    def test_programs_of_perf_are_not_needed(self):
+        tried = subprocess.run([*self.prefix, "true"], stderr=subprocess.PIPE, text=True,
+                               check=False)
+        if tried.returncode:
+            self.skipTest("perf cannot be hidden: " + tried.stderr)
+        self.record("--providers", "none", "--", HOST, "500")
+        report = subprocess.run([TOOL, "report", "--format", "json", self.trace], check=True,
+                                stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+        self.assertIn("innermost", [row["function"] for row in json.loads(report)["hot_functions"]
+                                    if row["process"] == os.path.basename(HOST)])
 
 
 CALL = """

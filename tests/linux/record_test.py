@@ -116,6 +116,7 @@ class Samples(Case):
 
 
 class Chosen(Case):
+    @in_one_of_three
     def test_only_the_process_and_what_it_starts_are_recorded(self):
         script = f"{HOST} 400; {HOST} 400 deep; read _"
         with subprocess.Popen([HOST, "5000"], stdout=subprocess.DEVNULL) as other:
@@ -149,11 +150,14 @@ class Chosen(Case):
                      for _ in range(3)]
             for host in hosts:
                 stack.callback(host.kill)
-            self.record("--providers", "none", "-p", str(hosts[0].pid), "-p", str(hosts[1].pid),
-                        "--until", "100kB")
-        samples = stacks_of(self.trace)[0]
-        self.assertEqual({sample["process"] for sample in samples},
-                         {host.pid for host in hosts[:2]})
+            for count, size, text in ((1, "20kB", " of 1 process "),
+                                      (2, "100kB", " of 2 processes ")):
+                chosen = [option for host in hosts[:count] for option in ("-p", str(host.pid))]
+                done = self.record("-f", "--providers", "none", "--until", size, *chosen)
+                self.assertIn(text, done.stderr)
+                samples = stacks_of(self.trace)[0]
+                self.assertEqual({sample["process"] for sample in samples},
+                                 {host.pid for host in hosts[:count]})
 
     def test_a_process_that_does_not_exist_is_reported(self):
         for others in [], ["-p", str(os.getpid())]:

@@ -25,7 +25,6 @@ from record_case import (HOST, KERNEL_START, PATIENCE, PLAIN, SHOP, TOOL, WAITS_
 THRESHOLD_MS = 0.1
 TOLERANCE_MS = 2
 SHARE = 0.02
-STARTED = -10  # the priority of a recorder that has started
 PROVIDERS = (*drive.PROVIDERS, "Beside")
 
 
@@ -53,7 +52,7 @@ class View(unittest.TestCase):
              subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                               env=PLAIN) as dotnet:
             # Another recorder of the machine may have a session already.
-            drive.wait_for(lambda: os.getpriority(os.PRIO_PROCESS, recorder.pid) == STARTED
+            drive.wait_for(lambda: os.path.exists(trace) and os.path.getsize(trace) > 0
                            and all(shop.stats()["sessions"].values()), "the recorder")
             busy = subprocess.Popen([HOST, "1000"], stdout=subprocess.DEVNULL)
             waits = subprocess.Popen([WAITS_HOST], stdout=subprocess.PIPE, text=True)

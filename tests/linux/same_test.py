@@ -496,11 +496,11 @@ class SameTest(unittest.TestCase):
         trace = os.path.join(self.folder, "trace.nettrace")
         self.check(parse(line) for line in run(HOST, "read", trace).splitlines())
 
-    def test_listener_hears_what_was_written(self):
+    def test_listener_receives_what_was_written(self):
         with open(os.path.join(self.folder, "listener"), encoding="ascii") as reported:
             self.check([parse(line) for line in reported])
 
-    def test_babeltrace2_shows_what_was_written_by_way_of_lttng(self):
+    def test_babeltrace2_shows_what_was_written_through_lttng(self):
         self.check_consumer("lttng", leave=Lttng.leave, within_ns=READ_NS)
 
     def test_bpftrace_sees_what_was_written(self):

@@ -67,6 +67,47 @@ for _ = 1, 3 do
 	served(0)
 end
 
+-- Each way to close a coroutine leaves the activity of its caller.
+local closed = source:event { name = "Closed", fields = { { "request", "i32" } } }
+local function wait(i)
+	return function()
+		local work <close> = request(i)
+		local _ <close> = setmetatable({}, { __close = function() closed(i) end })
+		coroutine.yield()
+		error("failed")
+	end
+end
+local waiting, failing, failed = coroutine.create(wait(4)), coroutine.wrap(wait(5)),
+	coroutine.create(wait(6))
+local hooked = coroutine.create(wait(8))
+coroutine.resume(waiting)
+coroutine.resume(hooked)
+failing()
+coroutine.resume(failed)
+do
+	local work <close> = request(7)
+	coroutine.close(waiting)
+	served(7)
+	pcall(failing)
+	served(7)
+	coroutine.resume(failed)
+	coroutine.close(failed)
+	served(7)
+	-- The third call is of Lua's own function.
+	local calls = 0
+	debug.sethook(function()
+		calls = calls + 1
+		if calls == 3 then
+			debug.sethook()
+			error("hook")
+		end
+	end, "c")
+	pcall(coroutine.close, hooked)
+	served(7)
+	coroutine.close(hooked)
+	served(7)
+end
+
 for _ = 1, 3 do collectgarbage() end
 collectgarbage("generational")
 for _ = 1, 3 do collectgarbage("step") end

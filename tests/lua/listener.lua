@@ -22,6 +22,7 @@ print("before", calls)
 print("poll", listener:poll(10))
 while calls < 4 do print("poll", listener:poll(10)) end
 print("lost", listener:lost())
+print("not-a-number", listener:poll(0 / 0))
 listener:stop()
 listener:stop()
 number(5, "", "", {})
@@ -32,6 +33,18 @@ local own
 own = rp.listen({ "Lua-Listened" }, function() own:stop() end)
 number(6, "", "", {})
 print("own", own:poll(10), number:enabled())
+
+-- A listener that gets what its function writes. So large events wake the drain thread.
+local echoes, large = 0, ("x"):rep(60000)
+local echo = rp.listen({ "Lua-Listened" }, function()
+	echoes = echoes + 1
+	if echoes > 20 then return end
+	for _ = 1, 4 do number(8, "", large, {}) end
+	for _ = 1, 1000000 do end
+end)
+number(8, "", "", {})
+print("echo", echo:poll(10) <= 2)
+echo:stop()
 local deep = rp.listen({ "Lua-Listened" }, function()
 	local function fall() return 1 + fall() end
 	fall()

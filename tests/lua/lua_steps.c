@@ -99,7 +99,7 @@ static void *allocate(void *data, void *memory, size_t old_bytes, size_t new_byt
 /* Every frame has a name, and the outermost function is the script. */
 static void check(const uint64_t *frames, int count)
 {
-	struct rp_host_method method = { .size = sizeof(method) };
+	struct rp_host_method method = RP_HOST_METHOD_INIT;
 
 	for (int i = 0; i < count; i++) {
 		memset(method.name, 0, sizeof(method.name));

@@ -4,6 +4,7 @@
 
 Environment: LUA, the interpreter; LUA_CPATH, where it finds the module.
 """
+import collections
 import os
 import re
 import subprocess
@@ -97,12 +98,15 @@ class Events(LuaTest):
         self.assertEqual([(event["opcode"]) for event in starts + stops], [1] * 3 + [2] * 3)
         self.assertEqual(self.results["error"], "false left by an error")
 
+    def activities_of_requests(self):
+        return {event["fields"]["request"]: event["activity"]
+                for event in self.named("RequestStart")}
+
     def test_each_coroutine_keeps_its_activity_while_others_run(self):
-        activities = {event["fields"]["request"]: event["activity"]
-                      for event in self.named("RequestStart")}
-        self.assertEqual(len(set(activities.values())), 3)
+        activities = self.activities_of_requests()
+        self.assertEqual(len(set(activities.values())), 8)
         served = [(event["fields"]["request"], event["activity"])
-                  for event in self.named("Served")]
+                  for event in self.named("Served") if event["fields"]["request"] < 4]
         self.assertEqual(len(served), 9)
         for request, activity in served:
             if request:
@@ -111,6 +115,15 @@ class Events(LuaTest):
                 self.assertNotIn(activity, activities.values())
         self.assertEqual({event["activity"] for event in self.named("RequestStop")},
                          set(activities.values()))
+
+    def test_a_closed_coroutine_leaves_the_activity_of_its_caller(self):
+        activities = self.activities_of_requests()
+        served = [event["activity"] for event in self.named("Served")
+                  if event["fields"]["request"] == 7]
+        self.assertEqual(served, [activities[7]] * 5)
+        closing = {event["fields"]["request"]: event["activity"]
+                   for event in self.named("Closed")}
+        self.assertEqual(closing[4], activities[4])
 
     def test_each_cycle_of_the_collector_is_an_event(self):
         cycles = self.named("GCCycle")
@@ -137,6 +150,14 @@ class Idle(LuaTest):
         for name in ("enabled", "first", "range", "element", "none", "last"):
             self.assertEqual(found[name], "false", name)
         self.assertEqual(found["add"], "true true 5.0")
+
+
+class Wide(LuaTest):
+    def test_missing_values_of_many_fields_do_no_damage_in_a_new_coroutine(self):
+        _, events = self.run_lua("wide.lua", "Lua-Wide")
+        counts = collections.Counter(event["name"] for event in events)
+        for name in ("Flat", "Deep", "SpanStart", "SpanStop"):
+            self.assertEqual(counts[name], 100, name)
 
 
 class Refused(LuaTest):
@@ -175,8 +196,10 @@ class Listeners(LuaTest):
         self.assertEqual(sum(int(line[1]) for line in polls), 4)
         self.assertIn("error in a listener", [" ".join(line[2:]) for line in polls])
         self.assertIn(["nested", "0"], lines)
-        self.assertEqual(lines[-4:], [["lost", "0"], ["stopped", "0", "false"],
-                                      ["own", "1", "false"], ["deep", "1", "stack", "overflow"]])
+        self.assertEqual(lines[-6:], [["lost", "0"], ["not-a-number", "0"],
+                                      ["stopped", "0", "false"],
+                                      ["own", "1", "false"], ["echo", "true"],
+                                      ["deep", "1", "stack", "overflow"]])
 
 
 class Coroutines(LuaTest):

@@ -7,6 +7,7 @@ Environment: LUAJIT, the interpreter, or empty; EXAMPLE, the folder of luajit_ma
 import json
 import math
 import os
+import signal
 import subprocess
 import unittest
 
@@ -23,9 +24,9 @@ class LuaJit(LuaTest):
         if not os.environ["LUAJIT"]:
             self.skipTest("there is no luajit")
 
-    def start_jit(self, rounds, **options):
+    def start_jit(self, rounds, wrapper=(), **options):
         path = f'package.path = "{os.environ["EXAMPLE"]}/?.lua;" .. package.path'
-        return subprocess.Popen([os.environ["LUAJIT"], "-e", path, "-l", "luajit_map",
+        return subprocess.Popen([*wrapper, os.environ["LUAJIT"], "-e", path, "-l", "luajit_map",
                                  os.path.join(FOLDER, "jit_shares.lua"), str(rounds)],
                                 env=self.environment, text=True, **options)
 
@@ -49,20 +50,46 @@ class LuaJit(LuaTest):
             self.assertTrue(any(name.startswith("trace ") and name.endswith(place)
                                 for _, _, name in rows), rows)
 
+    def test_the_map_has_nothing_of_an_earlier_process_with_the_same_id(self):
+        earlier = ("sh", "-c", 'echo "1000 10 earlier" > /tmp/perf-$$.map; exec "$@"', "sh")
+        with self.start_jit(100, earlier) as program:
+            self.addCleanup(self.remove_map, program.pid)
+            self.assertEqual(program.wait(PATIENCE), 0)
+        with open(f"/tmp/perf-{program.pid}.map", encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn(" trace ", text)
+        self.assertNotIn("earlier", text)
+
+    def record_while_it_runs(self, program):
+        """Record the program until it has used a second of processor time, which takes longer on a
+        busy machine. Return the recorder's status and messages."""
+        def user_s():
+            with open(f"/proc/{program.pid}/stat", encoding="ascii") as stat:
+                ticks = stat.read().rpartition(")")[2].split()[11]
+            return int(ticks) / os.sysconf("SC_CLK_TCK")
+
+        def has_bytes():
+            return os.path.exists(trace) and os.path.getsize(trace) > 0
+
+        trace = self.path("t.nettrace")
+        recorder = self.start("record", "-p", program.pid, "-o", trace, "--providers", "none")
+        self.wait_until(lambda: has_bytes() or recorder.poll() is not None)
+        begin = user_s()
+        self.wait_until(lambda: user_s() > begin + 1 or recorder.poll() is not None)
+        recorder.send_signal(signal.SIGINT)
+        _, errors = recorder.communicate(timeout=PATIENCE)
+        return recorder.returncode, errors.decode()
+
     def test_samples_of_the_machine_have_its_names_and_their_shares(self):
         with self.start_jit(10**9) as program:
             self.addCleanup(self.remove_map, program.pid)
             try:
-                done = subprocess.run([os.environ["RINGPIPE"], "record", "-p", str(program.pid),
-                                       "-o", self.path("t.nettrace"), "--providers", "none",
-                                       "-d", "3"],
-                                      env=self.environment, stderr=subprocess.PIPE, text=True,
-                                      timeout=PATIENCE, check=False)
+                status, errors = self.record_while_it_runs(program)
             finally:
                 program.kill()
-        if done.returncode != 0 and "perf_event" in done.stderr:
-            self.skipTest(done.stderr.strip())
-        self.assertEqual(done.returncode, 0, done.stderr)
+        if status != 0 and "perf_event" in errors:
+            self.skipTest(errors.strip())
+        self.assertEqual(status, 0, errors)
         out, _ = self.run_tool("report", self.path("t.nettrace"), "cpu", "--format", "json")
         found = dict.fromkeys(SHARES, 0)
         for row in json.loads(out):

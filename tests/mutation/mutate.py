@@ -83,7 +83,7 @@ class Build:
         """Return the objects of a changed source or header, and those that they replace."""
         sources = [file] if file in self.compiles else users_of(file, self.compiles)
         changed = os.path.join(folder, included_as(file))
-        os.makedirs(os.path.dirname(changed))
+        os.makedirs(os.path.dirname(changed), exist_ok=True)
         with open(changed, 'w', encoding='utf-8') as stream:
             stream.write(text)
         pairs = [self.compile_one(folder, source, changed if source == file else None)
@@ -256,6 +256,11 @@ class Report:
         print(f'# in run {number}: {why}')
 
 
+def fails_unchanged(build, test):
+    with tempfile.TemporaryDirectory() as folder:
+        return build.fails(folder, test, [], [])
+
+
 def find(build, mutation, rounds):
     """Return the test that caught the mistake, in which run, and its message; or None."""
     with tempfile.TemporaryDirectory() as folder:
@@ -303,11 +308,11 @@ def main_mistakes(build, report, options):
     likely = [mutation for mutation in LIKELY if options.only in mutation.name and options.all]
     same = [change for change in SAME if options.only in change.name]
     rare = [change for change in RARE if options.only in change.name]
-    for test in sorted({test for mutation in certain + likely for test in mutation.tests}):
-        with tempfile.TemporaryDirectory() as folder:
-            why = build.fails(folder, test, [], [])
-        report.describe(not why, f'without a mistake, {test} passes' + (f': {why}' if why else ''))
+    tests = sorted({test for mutation in certain + likely for test in mutation.tests})
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for test, why in zip(tests, pool.map(lambda test: fails_unchanged(build, test), tests)):
+            report.describe(not why, f'without a mistake, {test} passes' +
+                            (f': {why}' if why else ''))
         found = pool.map(lambda mutation: find(build, mutation, 1), certain)
         for mutation, result in zip(certain, found):
             report.report_mutation(mutation, result)

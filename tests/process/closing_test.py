@@ -54,7 +54,7 @@ while not is_quiet():
 CHECKS = """
 assert [os.fstat(fd).st_ino for fd in own] == before, "a descriptor is gone"
 if kind == "files":
-    assert [os.fstat(fd).st_size for fd in own] == [0] * len(own), "somebody wrote to a file"
+    assert [os.fstat(fd).st_size for fd in own] == [0] * len(own), "a file was written to"
 else:
     for fd in own:
         try:
@@ -62,7 +62,7 @@ else:
                 socket.socket(fileno=os.dup(fd)).recv(1, socket.MSG_DONTWAIT)
         except BlockingIOError:
             continue
-        raise AssertionError("somebody wrote to a socket, or ended it: %r" % got)
+        raise AssertionError("a socket was written to, or ended: %r" % got)
 """
 
 # The same in a child: the child must not close again what its parent closed.
@@ -88,7 +88,7 @@ def wait_for_port():
     path = "dotnet-diagnostic-%d-%s-socket" % (os.getpid(), key)
     end = time.monotonic() + 60
     while True:
-        assert time.monotonic() < end, "nobody listens"
+        assert time.monotonic() < end, "no process listens"
         try:
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(path)
@@ -228,7 +228,7 @@ while True:
         info()
         break
     except (ConnectionError, FileNotFoundError):
-        assert time.monotonic() < end, "nobody answers"
+        assert time.monotonic() < end, "no process answers"
         time.sleep(0.01)
 if kind == "copy":
     ask(message(2, 1, session))
@@ -247,14 +247,14 @@ def check():
     now = os.fstat(number).st_ino, os.readlink("/proc/self/fd/%d" % number)
     assert now == identity, "the host's is gone"
     if by == "file":
-        assert os.fstat(number).st_size == 0, "somebody wrote to it"
+        assert os.fstat(number).st_size == 0, "it was written to"
     elif by == "socket":
         try:
-            assert far.recv(1, socket.MSG_DONTWAIT) is None, "somebody wrote to it, or ended it"
+            assert far.recv(1, socket.MSG_DONTWAIT) is None, "it was written to, or ended"
         except BlockingIOError:
             pass
     else:
-        assert poll.poll(0) == [(near.fileno(), select.EPOLLIN)], "somebody took its event"
+        assert poll.poll(0) == [(near.fileno(), select.EPOLLIN)], "its event was taken"
         poll.modify(near, select.EPOLLIN | select.EPOLLONESHOT)
 
 check()

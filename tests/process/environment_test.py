@@ -3,6 +3,7 @@
 """Sessions and settings from the environment, in a host that configures nothing itself."""
 import os
 import pty
+import re
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,31 @@ class Environment(unittest.TestCase):
                 self.assertEqual(errors.count('\n'), wrong, errors)
                 if wrong:
                     self.assertIn(f'RINGPIPE_{name} is 0 or 1, not "{value}"', errors)
+
+    def test_a_value_that_is_none_is_one_line_for_every_variable(self):
+        # Any text is a path.
+        wrong = {'OUTPUT': None, 'SNAPSHOTS': None, 'CONFIG': ':', 'BUFFER_MB': 'x', 'FORMAT': '5',
+                 'ROLL_MB': '1', 'BLOCK_MS': 'x', 'TRIGGERS': 'x', 'SNAPSHOT_SIGNAL': 'x',
+                 'RECOVER': '/proc', 'TRACERS_MS': 'x', 'PORTS': 'x,y', 'CLOCK': 'x'}
+        manual = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../man/libringpipe.7')
+        with open(manual, encoding='utf-8') as file:
+            names = re.findall(r'^\.It Ev RINGPIPE_(\w+)$', file.read(), re.M)
+        self.assertLess(set(wrong), set(names))
+        for name in names:
+            value = wrong.get(name, 'yes')  # of a switch
+            if value is None:
+                continue
+            settings = {'RINGPIPE_CONFIG': 'Test-Host', 'RINGPIPE_OUTPUT': 'trace',
+                        f'RINGPIPE_{name}': value}
+            with self.subTest(settings=settings):
+                _, errors = self.run_host(**settings)
+                self.assertRegex(errors, r'^ringpipe: [^\n]+\n$')
+                self.assertTrue(f'RINGPIPE_{name}' in errors or f'"{value}"' in errors, errors)
+
+    def test_a_clock_that_is_named_is_taken_without_a_line(self):
+        self.assertEqual(self.run_host(RINGPIPE_CLOCK='monotonic')[1], '')
+        self.assertIn(self.run_host(RINGPIPE_CLOCK='tsc')[1].partition(', but ')[0],
+                      ('', 'ringpipe: RINGPIPE_CLOCK is tsc'))
 
     def test_output_has_a_default(self):
         said, _ = self.run_host(RINGPIPE_CONFIG='*')

@@ -4,15 +4,13 @@
  * the program was loaded fails, and with FAIL_REALLOC set, realloc(3) counts as well. The failure
  * creates the file FAIL_MARK.
  */
+#include "failing_malloc.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
 
 static long left;			/* calls until the failure; 0 or less: none */
@@ -40,16 +38,6 @@ static bool fails(void)
 		close(fd);
 	errno = ENOMEM;
 	return true;
-}
-
-void *malloc(size_t bytes)
-{
-	return fails() ? NULL : __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-	return fails() ? NULL : __libc_calloc(count, bytes);
 }
 
 void *realloc(void *memory, size_t bytes)

@@ -367,7 +367,7 @@ class Copies(Fitting):
                 "libc.dlmopen.restype = ctypes.c_void_p\n"
                 f"assert libc.dlmopen(ctypes.c_long(-1), b'{LIBRARY}', os.RTLD_NOW)")
 
-    def test_a_copy_that_hears_of_no_fork_leaves_its_parents_alone(self):
+    def test_a_copy_that_detects_no_fork_leaves_its_parents_alone(self):
         """fork(2) of another libc runs no handler of the library; exit(3) ends all copies."""
         process = self.start(PYTHON, QUIET, "-c", STEPS % (
             self.dlmopen() + "\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n"
@@ -380,7 +380,7 @@ class Copies(Fitting):
         trace, = self.traces()
         self.assertTrue(json.loads(self.tool("report", "--format=json", trace).stdout)["complete"])
 
-    def test_the_port_of_a_runtime_beside_us_is_left_to_it(self):
+    def test_the_port_of_a_runtime_in_the_process_is_left_to_it(self):
         """The runtime already listens there, under the same name."""
         listens = ("import os, socket, sys\n"
                    "with open('/proc/self/stat') as stat:\n"
@@ -400,7 +400,7 @@ class Copies(Fitting):
         self.assertEqual(self.sockets(), before)
         os.unlink(before[0])
 
-    def test_who_took_our_place_keeps_it(self):
+    def test_unrelated_file_in_the_place_of_the_socket_is_kept(self):
         process = self.cat()
         path = socket_path(self.directory, process.pid)
         os.unlink(path)

@@ -6,6 +6,8 @@
  * writes EVENTS events with serial numbers, prints its id, and ends. HOW is one of:
  *
  *	exit	the process ends by exit()
+ *	titled	the same, but the environment that the kernel shows has zeros, as that of a server
+ *		that moves its environment and shows a title in its place
  *	kill	the same, but the last worker's worker is killed after it has written
  *	stay	the process ends when its standard input ends
  *	exec	the same, but the last worker's worker then executes `forks exit 0 EVENTS`
@@ -78,6 +80,17 @@ static int end(char **argv)
 	return 0;
 }
 
+static void move_environment(void)
+{
+	char *first = environ[0], *end = first;
+
+	for (char **variable = environ; *variable; variable++) {
+		end = *variable + strlen(*variable);
+		*variable = strdup(*variable);
+	}
+	memset(first, 0, (size_t)(end - first));
+}
+
 /* Become a daemon. Only the daemon returns. */
 static void become_daemon(void)
 {
@@ -122,6 +135,8 @@ int main(int argc, char **argv)
 		write_events();
 		become_daemon();
 	}
+	if (!strcmp(how, "titled"))
+		move_environment();
 	if (!strcmp(how, "again")) {
 		write_events();
 		for (int i = 0; i < workers; i++)

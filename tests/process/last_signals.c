@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -209,17 +210,29 @@ static void leave_sigwait(void)
 	spawn(take_by_sigwait);
 }
 
-/* Its name ends as those of LTTng-UST's threads do, which block every signal. */
+/*
+ * Its name ends as those of LTTng-UST's threads do, which block every signal. The thread names
+ * itself, because pthread_create() leaves all signals blocked until the thread runs.
+ */
+static void *take_with_name(void *data)
+{
+	check(pthread_setname_np(pthread_self(), "take-ust") == 0, "pthread_setname_np");
+	check(sem_post(data) == 0, "sem_post");
+	return take_by_sigwait(NULL);
+}
+
 static void leave_named_sigwait(void)
 {
+	static sem_t named;
 	pthread_t thread;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	check(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0, "pthread_sigmask");
-	check(pthread_create(&thread, NULL, take_by_sigwait, NULL) == 0, "pthread_create");
-	check(pthread_setname_np(thread, "take-ust") == 0, "pthread_setname_np");
+	check(sem_init(&named, 0, 0) == 0, "sem_init");
+	check(pthread_create(&thread, NULL, take_with_name, &named) == 0, "pthread_create");
+	check(sem_wait(&named) == 0, "sem_wait");
 }
 
 static void leave_signalfd(void)

@@ -3,7 +3,7 @@
 """One allocation of a program fails, each in a run of its own: memory_test.py LIBRARY
 [unittest arguments]
 
-Environment: GEN and INBOX; with Lua, also LUA and LUA_CPATH.
+Environment: GEN, INBOX and RINGPIPE; with Lua, also LUA and LUA_CPATH.
 """
 import os
 import shutil
@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import nettrace  # noqa: E402
 
 LIBRARY = os.path.abspath(sys.argv[1])
 PATIENCE = 60
@@ -84,6 +87,20 @@ class Memory(unittest.TestCase):
         self.assertGreater(len(failed), 10)
         for out in failed:
             self.assertRegex(out, "^ringpipe: ")
+
+    def test_a_report_has_the_reasons_of_losses_or_fails(self):
+        trace = nettrace.Trace()
+        trace.define(1, "ringpipe", "EventsLost", 1,
+                     [("ring", nettrace.U32), ("reason", nettrace.STRING), ("count", nettrace.U64)])
+        trace.events(1, [nettrace.lost(0, "full", 9), nettrace.lost(1, "busy", 2)])
+        with open(self.path("t.nettrace"), "wb") as file:
+            file.write(trace.end())
+        results = self.fail_each(os.environ["RINGPIPE"], "report", "t.nettrace")
+        failed = [out for status, out in results if status != 0]
+        self.assertGreater(len(failed), 10)
+        for status, out in results:
+            if status == 0:
+                self.assertRegex(out, "(?m)^ +9 in ring 0: full\n +2 in ring 1: busy$")
 
     @unittest.skipUnless("LUA" in os.environ, "Lua is missing")
     def test_the_module_of_lua_ends_no_program(self):

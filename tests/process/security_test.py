@@ -273,7 +273,7 @@ class Files(Security):
                              RINGPIPE_DIAGNOSTICS="1")
         return process, socket_path(self.directory, process.pid)
 
-    def test_name_of_the_socket_that_somebody_took_before_is_left_alone(self):
+    def test_name_of_the_socket_that_another_user_took_is_left_alone(self):
         for kind in ("link", "file"):
             with self.subTest(kind):
                 process, found = self.squat(kind, OTHER_PROCESS if IS_ROOT else 0)
@@ -482,7 +482,7 @@ class Code(Security):
                 self.end(process)
 
 
-    def test_dump_helper_beside_the_program_gets_no_environment(self):
+    def test_dump_helper_next_to_the_program_gets_no_environment(self):
         folder = self.folder("own")
         program = shutil.copy(STATIC, folder)
         helper = os.path.join(folder, "ringpipe-dump")

@@ -84,7 +84,7 @@ class Shielded(unittest.TestCase):
                     self.assertEqual(done.returncode, 0)
                     self.assertIn("rp_session_start", done.stdout)
 
-    def test_a_program_is_loaded_though_nobody_reads_what_the_library_says(self):
+    def test_a_program_is_loaded_although_its_standard_error_is_not_read(self):
         near, far = os.pipe()
         os.close(near)
         with os.fdopen(far, "wb") as stderr:

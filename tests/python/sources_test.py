@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What ringpipe.open() takes, how a blocked read ends, and that nothing is leaked.
+"""The arguments of ringpipe.open(), the end of a blocked read, and leaks.
 
 Environment: ZSTD=1 if the module reads compressed traces; SANITIZE, the build's sanitizers.
 """

@@ -251,15 +251,15 @@ class Soak:
 
 
 def more(before, after):
-    """What there is more of than before."""
+    """Return the counts that grew."""
     return [f'{name}: {before[name]}, then {after[name]}' for name in EXACT
             if after[name] > before[name]]
 
 
 def growth(states):
     """
-    Memory that was never so much as now, more often than tables grow that stay: what leaks does it
-    round after round.
+    Return the sizes that reached a new maximum more often than tables do that never shrink. A leak
+    grows in each round.
     """
     bad = []
     for name, slack in (('mappings', 0), ('allocated', 0), ('resident_kb', RESIDENT_SLACK_KB)):

@@ -151,7 +151,7 @@ static void unregistered_threads_are_exact(void)
 	struct stress_books books;
 	struct rp_session *session;
 
-	stress_begin("serials_add_up_with_threads_without_rseq_beside_others");
+	stress_begin("serials_add_up_with_and_without_rseq_in_one_session");
 	if (__rseq_size == 0) {
 		stress_skip("no thread here has rseq");
 		return;

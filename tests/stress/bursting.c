@@ -2,10 +2,10 @@
 /*
  * A burst without a reader. At the first loss, records and their headers fill at least four fifths
  * of the session's memory limit, for any event sizes and number of threads, if the limit is at
- * least 32 MB. Of a smaller limit they may fill less (least_percent()). The session stays within
+ * least 32 MB. They may fill less of a smaller limit (least_percent()). The session stays within
  * its limit.
  *
- * usage: bursting [CPUS]. With CPUS, the machine must have so many, and a thread runs on each.
+ * usage: bursting [CPUS]. With CPUS, the machine must have that many, and a thread runs on each.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -121,9 +121,9 @@ static bool has_large_buffers(size_t megabytes)
 
 /*
  * The sink has a quarter of 1 MB, and few buffers remain, of which each writer leaves one partly
- * filled and large records leave the ends. Of a buffer of 132 KB, records of the worst size leave a
- * third; of a buffer of 260 KB, a fifth. A writer may be preempted while it holds a buffer, so each
- * figure is 5 to 15 below what is stored without preemption.
+ * filled and large records leave the ends. Records of the worst size leave a third of a buffer of
+ * 132 KB, and a fifth of a buffer of 260 KB. A writer may be preempted while it holds a buffer, so
+ * each figure is 5 to 15 below what is stored without preemption.
  */
 static unsigned int least_percent(const struct burst *burst, size_t megabytes)
 {
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	if (cpus != 0) {
 		burst_fills_the_ceiling(&bursts[0], cpus, true, 16);
 		burst_fills_the_ceiling(&bursts[2], cpus, true, 16);
-		/* With so many processors, 16 MB hold less of such a mix. */
+		/* With that many processors, 16 MB hold less of such a mix. */
 		burst_fills_the_ceiling(&bursts[4], cpus, true, 64);
 	}
 	for (unsigned int i = 0; cpus == 0 && i < sizeof(bursts) / sizeof(*bursts); i++) {

@@ -323,7 +323,7 @@ static void *take_one(void *data)
 	return NULL;
 }
 
-static void snapshots_at_once(void)
+static void simultaneous_snapshots(void)
 {
 	struct rp_session *session = stress_start("Stress-Flight", NULL, -1, 8u << 20,
 						  RP_SESSION_OVERWRITE);
@@ -333,7 +333,7 @@ static void snapshots_at_once(void)
 	bool stop = false;
 	size_t done = 0;
 
-	stress_begin("several_threads_take_snapshots_at_once");
+	stress_begin("several_threads_take_snapshots_simultaneously");
 	writer.stop = &stop;
 	writer.limit = &limit;
 	writer.before_ns = stress_alloc(LOG, sizeof(uint64_t));
@@ -490,6 +490,8 @@ static void losses_are_in_snapshots(void)
 						  RP_SESSION_OVERWRITE);
 
 	stress_begin("snapshots_state_losses_of_every_reason");
+	/* In sections, the writers would hold no locks. */
+	stress_leave_rseq();
 	for (; too_big < 3; too_big++)
 		stress_check(stress_mark(0, too_big, filling, sizeof(filling)) == -EMSGSIZE,
 			     "it was not too big");
@@ -516,7 +518,7 @@ int main(void)
 	windows_are_complete(1, 8, true);
 	windows_are_complete(8, STRESS_WATCHED ? 16 : 64, false);
 	windows_are_complete(8, 8, true);
-	snapshots_at_once();
+	simultaneous_snapshots();
 	losses_are_in_snapshots();
 	return stress_exit();
 }

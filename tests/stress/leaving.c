@@ -8,11 +8,13 @@
  */
 #include <inttypes.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,7 +30,7 @@ RP_PROVIDER(stress, PROVIDER);
 RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
 	 RP_BLOB(filling));
 
-static sigjmp_buf way_out;
+static __thread sigjmp_buf way_out;
 static uint64_t leaves;
 
 #if defined(__x86_64__)
@@ -145,11 +147,11 @@ static void check_left(const struct stress_stream *stream, const struct rp_sessi
 	stress_check(stats->lost >= lost && stats->lost - lost <= vanished,
 		     "%" PRIu64 " told as lost, %" PRIu64 " were by calls that returned, %" PRIu64
 		     " vanished", stats->lost, lost, vanished);
-	stress_check(damaged <= vanished, "%" PRIu64 " told as damaged, %" PRIu64 " vanished",
+	stress_check(damaged <= vanished, "%" PRIu64 " counted as damaged, %" PRIu64 " vanished",
 		     damaged, vanished);
 	stress_check(leaves > 0, "no call was left");
 	stress_note("figure: %" PRIu64 " calls left, %" PRIu64 " of them not recorded, %" PRIu64
-		    " told as damaged", leaves, vanished, damaged);
+		    " counted as damaged", leaves, vanished, damaged);
 }
 
 static void writers_may_leave(void (*leave)(struct stress_stream *stream), const char *how,
@@ -201,7 +203,7 @@ static void later_sessions_do_not_suffer(void)
 		stress_read_file(path, &books, &tally);
 		stress_settle(&books, &tally, &stats);
 		stress_check(stats.lost_by[RP_LOSS_DAMAGED] == 0,
-			     "%" PRIu64 " told as damaged by a session nobody left",
+			     "%" PRIu64 " counted as damaged by a session nobody left",
 			     stats.lost_by[RP_LOSS_DAMAGED]);
 		stress_stats(&books, &stats);
 		unlink(path);
@@ -244,15 +246,17 @@ static void writers_that_leave_in_the_middle_are_reported(void)
 	stress_stop(session, &stats);
 	stress_check(stats.lost == leaving && stats.lost_by[RP_LOSS_DAMAGED] == leaving &&
 		     stats.delivered == 1, "%" PRIu64 " delivered, %" PRIu64 " lost, %" PRIu64
-		     " told as damaged", stats.delivered, stats.lost,
+		     " counted as damaged", stats.delivered, stats.lost,
 		     stats.lost_by[RP_LOSS_DAMAGED]);
-	stress_note("%u left, %" PRIu64 " told as damaged", left, stats.lost_by[RP_LOSS_DAMAGED]);
+	stress_note("%u left, %" PRIu64 " damaged", left, stats.lost_by[RP_LOSS_DAMAGED]);
 	munmap(unreadable, 8192);
 	unlink(path);
 	stress_end();
 }
 
 static bool leave_by_exit;
+/* In sections, the writers of an overwriting session would hold no lock. */
+static bool leave_without_rseq;
 
 static void on_fault_leave(int signal)
 {
@@ -266,6 +270,8 @@ static void *leave_once(void *data)
 {
 	volatile uint64_t *left = data;
 
+	if (leave_without_rseq)
+		stress_leave_rseq();
 	if (sigsetjmp(way_out, 1) == 0) {
 		(*left)++;
 		while (stress_mark(0, *left, unreadable, 8192) != 0)
@@ -284,12 +290,7 @@ static __attribute__((noinline)) void use_stack(void)
 }
 
 /* How the session of a test records. */
-enum form {
-	FORM_RUNS,
-	FORM_BLOCKS,
-	FORM_OVERWRITES,
-	FORM_RECOVERABLE,
-};
+enum form { FORM_RUNS, FORM_BLOCKS, FORM_OVERWRITES, FORM_RECOVERABLE };
 
 static const char *const form_names[] = { "runs", "blocks", "overwrites", "is_recoverable" };
 
@@ -338,6 +339,7 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, enum form form
 	stress_begin("locks_of_writers_that_%s_serve_others_while_the_session_%s",
 		     by_exit ? "ended" : "left", form_names[form]);
 	leave_by_exit = by_exit;
+	leave_without_rseq = form == FORM_OVERWRITES;
 	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
 	session = start_form(form);
@@ -358,7 +360,7 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, enum form form
 	stress_stop(session, &stats);
 	stress_check(stats.lost_by[RP_LOSS_DAMAGED] == leaving && stats.delivered == 1 &&
 		     stats.lost_by[RP_LOSS_BLOCKED] == 0,
-		     "%" PRIu64 " delivered, %" PRIu64 " told as damaged, %" PRIu64 " as blocked",
+		     "%" PRIu64 " delivered, %" PRIu64 " damaged, %" PRIu64 " blocked",
 		     stats.delivered, stats.lost_by[RP_LOSS_DAMAGED],
 		     stats.lost_by[RP_LOSS_BLOCKED]);
 	munmap(unreadable, 8192);
@@ -383,11 +385,89 @@ static void check_after_passes(struct rp_session *session, uint64_t left)
 	}
 	stress_check(rp_session_get_stats(session, &stats) == 0 &&
 		     stats.lost_by[RP_LOSS_DAMAGED] == left,
-		     "%" PRIu64 " told as damaged after %u passes, not %" PRIu64,
+		     "%" PRIu64 " counted as damaged after %u passes, not %" PRIu64,
 		     stats.lost_by[RP_LOSS_DAMAGED], PASSES, left);
 }
 
-static void lock_that_was_left_is_free_after_a_few_passes(bool by_exit)
+/* The stack of a writer, without addresses of earlier calls, or that of its handlers. */
+#define STACK_BYTES (256u << 10)
+
+static sem_t handler_runs, handler_ends;
+
+static void on_fault_sleep(int signal)
+{
+	(void)signal;
+	sem_post(&handler_runs);
+	while (sem_wait(&handler_ends) != 0)
+		;
+	mprotect(unreadable, 8192, PROT_READ);
+}
+
+/* Handlers may run on a stack that is further out than the write that they interrupt. */
+static void *write_above_stack_of_handlers(void *data)
+{
+	uint8_t space[STACK_BYTES / 4];
+	const stack_t stack = { .ss_sp = data ? data : space, .ss_size = sizeof(space) };
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	stress_check(sigaltstack(&stack, NULL) == 0, "sigaltstack");
+	stress_check(stress_mark(0, 0, unreadable, 8192) == 0, "the event was lost");
+	stress_check(sigaltstack(&none, NULL) == 0, "sigaltstack");
+	return NULL;
+}
+
+enum place { FURTHER_IN, FURTHER_OUT, ABOVE };
+
+static const char *const place_names[] = { "further_in", "further_out", "above_the_stack" };
+
+static void writer_keeps_its_lock_while_a_handler_sleeps(enum place place)
+{
+	struct sigaction action = {
+		.sa_handler = on_fault_sleep, .sa_flags = place == FURTHER_IN ? 0 : SA_ONSTACK,
+	}, usual;
+	uint8_t *stacks = mmap(NULL, STACK_BYTES * 2, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rp_session_stats stats;
+	struct rp_session *session;
+	pthread_attr_t attributes;
+	pthread_t writer;
+
+	stress_begin("a_writer_keeps_its_lock_while_a_handler_sleeps_%s", place_names[place]);
+	stress_check(stacks != MAP_FAILED && pthread_attr_init(&attributes) == 0 &&
+		     pthread_attr_setstack(&attributes, stacks, STACK_BYTES) == 0, "stacks");
+	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0 &&
+		     sem_init(&handler_runs, 0, 0) == 0 && sem_init(&handler_ends, 0, 0) == 0,
+		     "mmap");
+	session = start_form(FORM_RUNS);
+	stress_check(pthread_create(&writer, &attributes, write_above_stack_of_handlers,
+				    place == ABOVE ? stacks + STACK_BYTES : NULL) == 0, "thread");
+	while (sem_wait(&handler_runs) != 0)
+		;
+	check_after_passes(session, 0);
+	sem_post(&handler_ends);
+	pthread_join(writer, NULL);
+	sigaction(SIGSEGV, &usual, NULL);
+	stress_stop(session, &stats);
+	stress_check(stats.lost == 0 && stats.delivered == 1, "%" PRIu64 " delivered, %" PRIu64
+		     " lost", stats.delivered, stats.lost);
+	sem_destroy(&handler_runs);
+	sem_destroy(&handler_ends);
+	munmap(stacks, STACK_BYTES * 2);
+	munmap(unreadable, 8192);
+	unlink(stress_path("leaving.nettrace"));
+	stress_end();
+}
+
+/* In a process that may not read its own files in /proc, as after setuid(2), if `restricts`. */
+static void restrict_process(bool restricts)
+{
+	if (geteuid() == 0 || getuid() == 0)
+		stress_check(seteuid(restricts ? 65534 : 0) == 0, "seteuid");
+	stress_check(prctl(PR_SET_DUMPABLE, !restricts) == 0, "prctl");
+}
+
+static void lock_that_was_left_is_free_after_a_few_passes(bool by_exit, bool restricts)
 {
 	struct sigaction action = { .sa_handler = on_fault_leave }, usual;
 	const char *path = stress_path("leaving.nettrace");
@@ -397,12 +477,14 @@ static void lock_that_was_left_is_free_after_a_few_passes(bool by_exit)
 	uint64_t left = 0;
 	pthread_t writer;
 
-	stress_begin("lock_of_a_writer_that_%s_is_free_after_a_few_passes",
-		     by_exit ? "ended" : "left");
+	stress_begin("lock_of_a_writer_that_%s_is_free_after_a_few_passes%s",
+		     by_exit ? "ended" : "left", restricts ? "_without_proc" : "");
 	leave_by_exit = by_exit;
 	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
 	session = start_form(FORM_RUNS);
+	if (restricts)
+		restrict_process(true);
 	for (unsigned int i = 0; i < 5; i++) {
 		if (by_exit) {
 			stress_spawn(&writer, leave_once, &left);
@@ -413,6 +495,8 @@ static void lock_that_was_left_is_free_after_a_few_passes(bool by_exit)
 		check_after_passes(session, left);
 		stress_check(stress_mark(0, left, large, sizeof(large)) == 0, "no lock is free");
 	}
+	if (restricts)
+		restrict_process(false);
 	sigaction(SIGSEGV, &usual, NULL);
 	stress_stop(session, &stats);
 	stress_check(stats.lost == left && stats.delivered == left,
@@ -423,6 +507,75 @@ static void lock_that_was_left_is_free_after_a_few_passes(bool by_exit)
 	stress_end();
 }
 
+#define IDLE 40u		/* more than the fallback has locks */
+static pthread_barrier_t idle_end;
+
+/* Leaves the write so far in that no frame in use can refer to its surroundings. */
+static __attribute__((noinline)) void leave_far_in(void *data)
+{
+	volatile uint8_t gap[128 << 10];
+
+	gap[0] = 0;
+	leave_once(data);
+	(void)gap[0];
+}
+
+static void *leave_and_sleep(void *data)
+{
+	leave_far_in(data);
+	pthread_barrier_wait(&idle_end);
+	return NULL;
+}
+
+static void *check_locks(void *session)
+{
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	static uint8_t large[8192];
+
+	while (stats.lost_by[RP_LOSS_DAMAGED] < IDLE) {
+		stress_check(rp_session_get_stats(session, &stats) == 0, "no stats");
+		sched_yield();
+	}
+	stress_check(stress_mark(0, 0, large, sizeof(large)) == 0, "no lock is free");
+	pthread_barrier_wait(&idle_end);
+	return NULL;
+}
+
+/*
+ * Threads that left a write and then sleep overwrite nothing of it, the main thread included. One
+ * of them may have to wait for a lock that another one left.
+ */
+static void locks_of_idle_threads_that_left_serve_others(enum form form)
+{
+	struct sigaction action = { .sa_handler = on_fault }, usual;
+	struct rp_session_stats stats;
+	static uint64_t left[IDLE];
+	pthread_t threads[IDLE];
+	struct rp_session *session;
+
+	stress_begin("locks_of_idle_threads_that_left_serve_others_while_the_session_%s",
+		     form_names[form]);
+	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0 &&
+		     pthread_barrier_init(&idle_end, NULL, IDLE + 1) == 0, "mmap");
+	session = start_form(form);
+	stress_spawn(&threads[0], check_locks, session);
+	for (unsigned int i = 1; i < IDLE; i++)
+		stress_spawn(&threads[i], leave_and_sleep, &left[i]);
+	leave_and_sleep(&left[0]);
+	for (unsigned int i = 0; i < IDLE; i++)
+		pthread_join(threads[i], NULL);
+	sigaction(SIGSEGV, &usual, NULL);
+	stress_stop(session, &stats);
+	stress_check(stats.lost_by[RP_LOSS_DAMAGED] == IDLE && stats.delivered == 1,
+		     "%" PRIu64 " delivered, %" PRIu64 " counted as damaged", stats.delivered,
+		     stats.lost_by[RP_LOSS_DAMAGED]);
+	pthread_barrier_destroy(&idle_end);
+	munmap(unreadable, 8192);
+	unlink(stress_path("leaving.nettrace"));
+	stress_end();
+}
+
 int main(void)
 {
 	writers_that_leave_in_the_middle_are_reported();
@@ -430,9 +583,12 @@ int main(void)
 	for (enum form form = FORM_RUNS; form <= FORM_RECOVERABLE; form++) {
 		locks_of_writers_that_left_serve_others(false, form);
 		locks_of_writers_that_left_serve_others(true, form);
+		locks_of_idle_threads_that_left_serve_others(form);
 	}
-	lock_that_was_left_is_free_after_a_few_passes(false);
-	lock_that_was_left_is_free_after_a_few_passes(true);
+	for (unsigned int i = 0; i < 4; i++)
+		lock_that_was_left_is_free_after_a_few_passes(i & 1, i & 2);
+	for (enum place place = FURTHER_IN; place <= ABOVE; place++)
+		writer_keeps_its_lock_while_a_handler_sleeps(place);
 #endif
 #if defined(__x86_64__)
 	writers_may_leave(leave_by_jumps, "siglongjmp", 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress.h"
+#include "../leave_rseq.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/rseq.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -564,13 +564,9 @@ void stress_socketpair(int ret_fds[2])
 
 void stress_leave_rseq(void)
 {
-	char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+	int ret = leave_rseq();
 
-	if (__rseq_size == 0)
-		return;
-	/* glibc 2.36 registered 32 bytes, although __rseq_size is less. */
-	stress_check(syscall(SYS_rseq, area, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG) == 0,
-		     "leaving rseq: %s", strerror(errno));
+	stress_check(ret == 0, "leaving rseq: %s", strerror(-ret));
 }
 
 uint32_t stress_random(uint64_t *state)

@@ -94,7 +94,7 @@ static void times_are_the_clocks(void)
 	unsigned int rounds = stress_rounds() + 4;
 	uint64_t worst = 0;
 
-	stress_begin("times_are_clock_monotonic_however_long_nobody_traced");
+	stress_begin("times_are_clock_monotonic_after_any_time_without_a_session");
 	for (unsigned int i = 0; i < rounds; i++) {
 		uint64_t off = time_some_events();
 
@@ -215,14 +215,21 @@ struct wanderer {
 	pthread_t thread;
 	struct stress_stream *stream;
 	uint64_t serials;
+	uint64_t slow;		/* writes that took at least HOLDER_NS */
+	uint64_t longest_ns;	/* of its writes */
 	int cpus[2];
 };
+
+/* A running session waits this long for a writer that holds a lock (core/holders.c). */
+#define HOLDER_NS 10000000u
 
 static void *wander(void *data)
 {
 	struct wanderer *wanderer = data;
 
 	for (uint64_t i = 0; i < wanderer->serials; i++) {
+		uint64_t begun, took;
+
 		if (i % 16 == 0) {
 			cpu_set_t set;
 
@@ -230,7 +237,11 @@ static void *wander(void *data)
 			CPU_SET(wanderer->cpus[i / 16 % 2], &set);
 			(void)sched_setaffinity(0, sizeof(set), &set);
 		}
+		begun = now_ns();
 		stress_write(wanderer->stream);
+		took = now_ns() - begun;
+		wanderer->slow += took >= HOLDER_NS;
+		wanderer->longest_ns = took > wanderer->longest_ns ? took : wanderer->longest_ns;
 	}
 	return NULL;
 }
@@ -251,13 +262,17 @@ static unsigned int find_two_cpus(int ret_cpus[2])
 
 #define WANDERERS 3u
 
-/* Each thread alternates between two rings, with many events at one value of the clock. */
+/*
+ * Each thread alternates between two rings, with many events at one value of the clock. Only an
+ * event may come late whose writer did not run for HOLDER_NS while it held a lock of the fallback.
+ */
 static void coarse_times_keep_the_order(void)
 {
 	const char *path = stress_path("coarse.nettrace");
 	struct wanderer wanderers[WANDERERS] = { 0 };
 	struct stress_tally tally = { 0 };
 	struct rp_session_stats stats;
+	uint64_t slow = 0, longest_ns = 0;
 	struct stress_books books;
 	struct rp_session *session;
 
@@ -274,14 +289,20 @@ static void coarse_times_keep_the_order(void)
 		wanderers[i].serials = stress_amount(40000) * stress_rounds();
 		stress_spawn(&wanderers[i].thread, wander, &wanderers[i]);
 	}
-	for (unsigned int i = 0; i < WANDERERS; i++)
+	for (unsigned int i = 0; i < WANDERERS; i++) {
 		pthread_join(wanderers[i].thread, NULL);
+		slow += wanderers[i].slow;
+		longest_ns = wanderers[i].longest_ns > longest_ns ? wanderers[i].longest_ns :
+								    longest_ns;
+	}
 	stress_stop(session, &stats);
 	stress_read_file(path, &books, &tally);
 	stress_settle(&books, &tally, &stats);
 	stress_check(tally.coarse_reported == 1, "CoarseTime came %" PRIu64 " times",
 		     tally.coarse_reported);
-	stress_check(stats.clamped == 0, "%" PRIu64 " events came late", stats.clamped);
+	stress_check(stats.clamped <= slow, "%" PRIu64 " events came late, but %" PRIu64
+		     " writes took 10 ms, the longest %" PRIu64 " ns", stats.clamped, slow,
+		     longest_ns);
 	stress_stats(&books, &stats);
 	unlink(path);
 	stress_books_fini(&books);
@@ -364,7 +385,7 @@ static void burn_cpu(uint64_t ms)
  * The drain thread may still be going to sleep. A periodic wake-up would show in each span of 200
  * ms, so the test looks for one quiet span, and the next span must be quiet too.
  */
-static void nothing_wakes_while_nobody_traces(void)
+static void nothing_wakes_without_a_session(void)
 {
 	const char *path = stress_path("quiet.nettrace");
 	struct rp_session_stats stats;
@@ -372,7 +393,7 @@ static void nothing_wakes_while_nobody_traces(void)
 	long before, after = -1;
 	unsigned int spans = 0;
 
-	stress_begin("no_thread_of_ringpipe_wakes_while_nobody_traces");
+	stress_begin("no_thread_of_ringpipe_wakes_without_a_session");
 	session = stress_start(PROVIDER, path, -1, 64u << 20, 0);
 	stress_mark(0, 0, "", 0);
 	stress_stop(session, &stats);
@@ -396,6 +417,6 @@ int main(void)
 	causes_come_first();
 	coarse_times_keep_the_order();
 	lone_events_arrive();
-	nothing_wakes_while_nobody_traces();
+	nothing_wakes_without_a_session();
 	return stress_exit();
 }

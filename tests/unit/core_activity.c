@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/activity_slots.h"
+#include "ring/slot.h"
 
 RP_PROVIDER(activities, "Test-Activity");
 RP_EVENT(activities, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(number));
@@ -331,3 +332,101 @@ Test(core_activity, ids_set_by_a_signal_handler_are_never_torn)
 	cr_assert_eq(torn_gets, 0u);
 	cr_assert_eq(stats.delivered, seen.events);
 }
+
+/* With a sanitizer, a call has a thousand instructions, and a million of steps. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern __thread const void *otel_thread_ctx_v1 __attribute__((tls_model("initial-exec")));
+
+/* Before which instruction of a stepped call the handler sets ids. */
+static volatile unsigned int chosen_step, next_step;
+static volatile unsigned int torn_ids;
+
+/* Events and profilers would get whole ids now, or none. */
+static void check_ids(struct rp_activity *ret_now)
+{
+	const struct rp_thread_context *record = *(const void *volatile *)&otel_thread_ctx_v1;
+	struct rp_activity *now = ret_now, seen = filled(0, 0);
+
+	rp_activity_get(now);
+	torn_ids += memcmp(now, &none, sizeof(none)) != 0 && !is_whole(&now->id, &now->related);
+	if (!record || !record->is_valid)
+		return;
+	memcpy(&seen.id, record->trace_id, sizeof(seen.id));
+	memcpy(seen.related.bytes, record->span_id, sizeof(record->span_id));
+	memcpy(seen.related.bytes + 8, record->span_id, sizeof(record->span_id));
+	torn_ids += !is_whole(&seen.id, &seen.related);
+}
+
+static void set_at_step(int signal)
+{
+	struct rp_activity activity;
+
+	(void)signal;
+	check_ids(&activity);
+	if (next_step++ != chosen_step)
+		return;
+	activity = filled(1, 101);
+	rp_activity_set(&activity);
+	check_ids(&activity);
+}
+
+/* Begins or ends to execute a trap after each instruction. Leaves the caller's red zone alone. */
+static void step(bool on)
+{
+	__asm__ volatile("leaq -128(%%rsp), %%rsp\n\t"
+			 "pushfq\n\t"
+			 "andq $~0x100, (%%rsp)\n\t"
+			 "orq %0, (%%rsp)\n\t"
+			 "popfq\n\t"
+			 "leaq 128(%%rsp), %%rsp"
+			 : : "r"(on ? 0x100ull : 0ull) : "cc", "memory");
+}
+
+/* Return: false if the call has fewer instructions. */
+static bool set_with_handler_at(unsigned int instruction, const struct rp_activity *activity)
+{
+	chosen_step = instruction;
+	next_step = 0;
+	step(true);
+	rp_activity_set(activity);
+	step(false);
+	return next_step > instruction;
+}
+
+/* All readers of the thread's ids agree. */
+static bool is_consistent(const struct rp_activity *now)
+{
+	const struct rp_thread_context *record = otel_thread_ctx_v1;
+
+	if (memcmp(now, &none, sizeof(none)) == 0)
+		return !rp_thread_ring.has_ids && !record->is_valid;
+	return rp_thread_ring.has_ids && rp_thread_ring.bit == RP_NO_BIT && record->is_valid &&
+	       memcmp(record->trace_id, &now->id, sizeof(now->id)) == 0;
+}
+
+Test(core_activity, handlers_at_any_instruction_of_a_setting_see_and_leave_whole_ids)
+{
+	const struct rp_activity wanted[] = { filled(60, 160), none };
+	struct sigaction action = { .sa_handler = set_at_step };
+	struct rp_activity now;
+
+	if (count_for(0, 1))
+		cr_skip_test("valgrind executes no traps");
+	rp_activity_publish();
+	sigaction(SIGTRAP, &action, NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		unsigned int at = 0;
+
+		for (;; at++) {
+			rp_activity_set(&wanted[!i]);
+			rp_thread_ring.bit = 0;
+			if (!set_with_handler_at(at, &wanted[i]))
+				break;
+			check_ids(&now);
+			cr_assert_eq(torn_ids, 0u, "%u, instruction %u", i, at);
+			cr_assert(is_consistent(&now), "%u, instruction %u", i, at);
+		}
+		cr_assert_gt(at, 30u);
+	}
+}
+#endif

@@ -576,7 +576,7 @@ Test(core_block, sessions_that_do_not_wait_have_the_event_first)
 	cr_assert_eq(stats.delivered, 5000u);
 }
 
-Test(core_block, fork_beside_a_waiting_writer_leaves_both_alone)
+Test(core_block, fork_during_a_wait_of_a_writer_leaves_both_alone)
 {
 	struct rp_session_stats stats;
 	int status;

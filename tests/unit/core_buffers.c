@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
+#include "core/core.h"
 #include "core/session_state.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
@@ -196,6 +197,40 @@ Test(core_buffers, buffers_of_locks_that_were_read_serve_other_events)
 	release_locks(slot);
 	cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
 	events_are_stored(50);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+/*
+ * Writes until an event is lost, each event under another lock if `holds`. The buffers of a session
+ * of 1 MB have at least 60,000 bytes. Return: the number of events that were stored.
+ */
+static unsigned int write_until_loss(struct rp_slot *slot, size_t bytes, bool holds)
+{
+	unsigned int stored = 0;
+
+	while (buffers_large(filling, bytes) == 0) {
+		stored++;
+		if (holds)
+			hold_locks(slot);
+	}
+	return stored;
+}
+
+/* The drain thread begins no pass, so no buffer becomes free. */
+Test(core_buffers, locks_that_were_held_have_space_that_is_used_later_also_by_smaller_events)
+{
+	struct rp_session *session = start_small();
+	struct rp_slot *slot = the_slot();
+	unsigned int locks;
+
+	cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
+	pthread_mutex_lock(&rp_core.lock);
+	locks = write_until_loss(slot, 20000, true);
+	release_locks(slot);
+	cr_expect_gt(locks, 1u);
+	cr_expect_geq(write_until_loss(slot, 20000, false), locks);
+	cr_expect_geq(write_until_loss(slot, 4200, false), locks);
+	pthread_mutex_unlock(&rp_core.lock);
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 

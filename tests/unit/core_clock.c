@@ -234,7 +234,7 @@ static void check_interruptions(void)
 	cr_assert_geq(between, 3, "%u instructions between two sessions", between);
 }
 
-Test(core_clock, what_an_interruption_does_not_find_is_stamped_behind_it)
+Test(core_clock, what_an_interruption_does_not_find_gets_a_later_time)
 {
 	static const char *const functions[] = {
 		"rp_slot_try_rseq_multi", "write_multi", "write_slots", "rp_event_write",
@@ -311,7 +311,7 @@ static void check_faults(void)
 	signal(SIGSEGV, SIG_DFL);
 }
 
-Test(core_clock, what_a_fault_does_not_find_is_stamped_behind_it)
+Test(core_clock, what_a_fault_does_not_find_gets_a_later_time)
 {
 	each_way(check_faults);
 }

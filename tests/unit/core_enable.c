@@ -184,7 +184,7 @@ Test(core_enable, names_are_compared_whole_and_by_case)
 	}
 }
 
-Test(core_enable, event_made_during_the_session_is_on_at_once)
+Test(core_enable, event_created_during_the_session_is_on_immediately)
 {
 	struct rp_listener *listener = listen_to(NAME ":1:3");
 	struct rp_event_decl decl = {

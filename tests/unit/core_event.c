@@ -309,7 +309,7 @@ Test(core_event, count_too_large_for_the_payload_is_refused)
 	cr_assert_eq(stats.lost_by[RP_LOSS_TOO_BIG], 4u);
 }
 
-Test(core_event, write_nobody_wants_returns_zero_even_if_too_large)
+Test(core_event, unwanted_write_returns_zero_even_if_too_large)
 {
 	static uint8_t bytes[RP_PAYLOAD_MAX + 1];
 

@@ -151,7 +151,7 @@ Test(core_exporter, is_reported_of_events_that_are_there_and_that_come_and_go)
 	cr_assert_eq(seen.count, 0u);
 }
 
-Test(core_exporter, event_enabled_when_reported_is_on_at_once)
+Test(core_exporter, event_enabled_when_reported_is_on_immediately)
 {
 	struct rp_provider *provider = make_provider("Test-At-Once");
 	struct rp_event *event;
@@ -264,7 +264,7 @@ static void expect_call(unsigned int number, bool enabled, uint8_t level, uint64
 	pthread_mutex_unlock(&reported.lock);
 }
 
-Test(core_exporter, provider_hears_of_it_as_of_a_session)
+Test(core_exporter, provider_receives_it_as_a_session)
 {
 	struct rp_provider *provider;
 	struct rp_event *first, *second;
@@ -287,7 +287,7 @@ Test(core_exporter, provider_hears_of_it_as_of_a_session)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-Test(core_exporter, callback_that_comes_late_hears_what_is_on)
+Test(core_exporter, callback_that_comes_late_receives_what_is_on)
 {
 	struct rp_provider *provider = make_provider("Test-Late");
 	struct rp_event *event = make_event(provider, 1, RP_LEVEL_VERBOSE, 0x8);

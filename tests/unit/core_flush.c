@@ -71,7 +71,7 @@ static void *write_beside(void *data)
 }
 
 /* A session that is started in the middle of a pass is not in that pass. */
-Test(core_flush, sessions_that_come_and_go_beside_a_busy_one_are_flushed)
+Test(core_flush, sessions_that_come_and_go_next_to_a_busy_one_are_flushed)
 {
 	struct rp_session *busy = stream_to(fd_to("/dev/null"), "Test-Beside");
 	pthread_t thread;
@@ -204,7 +204,7 @@ static void flush_in_listener(const struct rp_listener_event *event, void *data)
 }
 
 /* More than the listener's chunks hold, so the drain thread cannot deliver the rest. */
-Test(core_flush, listener_that_does_not_read_holds_up_nobody)
+Test(core_flush, listener_that_does_not_read_delays_no_flush)
 {
 	static const char bytes[30000];
 	struct heard heard = { .result = 1 };

@@ -6,6 +6,11 @@
 #include "core_support.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <ringpipe/reader.h>
 
 #define THREADS 4u
 #define EACH 10001u
@@ -238,4 +243,55 @@ Test(core_limit, nothing_is_counted_while_no_session_wants_the_event)
 		cr_assert_eq(limited_tenth(i), 0);
 	count = count_to_end(listener, "tenth", &skipped);
 	cr_assert_eq(count.written + count.skipped, 5);
+}
+
+/* The number of events that a trace reports as skipped: the last field of each EventsSkipped. */
+static uint64_t skipped_in(const char *path)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	uint64_t count, sum = 0;
+	struct rp_reader *reader;
+
+	cr_assert_eq(rp_reader_open(path, &reader), 0);
+	while (rp_reader_next(reader, &event) == 1) {
+		if (strcmp(event.type->name, "EventsSkipped") != 0)
+			continue;
+		memcpy(&count, (const char *)event.payload + event.payload_bytes - 8, 8);
+		sum += count;
+	}
+	rp_reader_close(reader);
+	cr_assert_eq(unlink(path), 0);
+	return sum;
+}
+
+Test(core_limit, a_snapshot_reports_what_its_session_reports_as_well)
+{
+	char directory[] = "/tmp/rp-limit-XXXXXX", snapshot[64], output[64];
+	struct rp_session_options options = options_for("Test-Limited");
+	struct rp_session_stats stats = empty_stats();
+	struct rp_session *session;
+
+	cr_assert_not_null(mkdtemp(directory));
+	snprintf(snapshot, sizeof(snapshot), "%s/snapshot", directory);
+	snprintf(output, sizeof(output), "%s/output", directory);
+	options.flags = RP_SESSION_OVERWRITE;
+	options.output_path = output;
+	options.buffer_bytes = RP_SESSION_OVERWRITE_MIN;
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	free_options(&options);
+	for (uint64_t i = 0; i < 1000; i++)
+		cr_assert_eq(limited_tenth(i), 0);
+	for (uint64_t i = 0; i < 9; i++)
+		cr_assert_eq(limited_both("text"), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		cr_assert_eq(rp_session_snapshot(session, snapshot, -1, NULL), 0);
+		cr_assert_eq(skipped_in(snapshot), 900 + 6);
+		/* A running session has the stats of its last pass. */
+		wait_until(rp_session_get_stats(session, &stats) == 0 && stats.skipped >= 900 + 6);
+		cr_assert_eq(stats.skipped, 900 + 6);
+	}
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_assert_eq(stats.skipped, 900 + 6);
+	cr_assert_eq(skipped_in(output), 900 + 6);
+	cr_assert_eq(rmdir(directory), 0);
 }

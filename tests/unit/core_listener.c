@@ -164,10 +164,14 @@ Test(core_listener, stop_discards_and_counts_what_was_not_read)
 	cr_assert_eq(stats.memory_bytes, 0u);
 }
 
-/* Posts the callback's gate once the listener's events are disabled. */
+/*
+ * Posts the callback's gate once the listener's events are disabled, and a later pass of the drain
+ * thread has ended: that pass would discard the pending events.
+ */
 static void *open_gate_when_off(void *gate)
 {
 	wait_until(!heard_mark_enabled());
+	cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
 	sem_post(gate);
 	return NULL;
 }
@@ -232,6 +236,44 @@ static uint64_t write_too_much(uint64_t count)
 	for (uint64_t serial = 1; serial <= count; serial++)
 		taken += heard_bulk(serial, bytes, sizeof(bytes)) == 0;
 	return taken;
+}
+
+/* The bulk is twice what the sink of a listener holds, so the last event waits in its ring. */
+Test(core_listener, event_whose_definition_went_while_it_waited_is_still_reported)
+{
+	static const struct rp_field fields[] = {
+		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+	};
+	const struct rp_event_decl decl = {
+		.size = sizeof(decl), .id = 7, .level = RP_LEVEL_INFORMATIONAL, .name = "gone",
+		.fields = fields, .field_count = 1,
+	};
+	static const uint64_t serial = 5;
+	const struct rp_part part = { &serial, sizeof(serial) };
+	struct rp_session_options options = options_for("Test-Heard");
+	struct rp_listener_event event;
+	struct rp_listener *listener;
+	struct rp_provider *provider;
+	struct rp_event *gone;
+
+	options.buffer_bytes = 16u << 20;
+	cr_assert_eq(rp_listener_start(&options, NULL, NULL, &listener), 0);
+	free_options(&options);
+	cr_assert_eq(write_too_much(500), 500u);
+	cr_assert_eq(rp_provider_create("Test-Heard", NULL, NULL, &provider), 0);
+	cr_assert_eq(rp_event_create(provider, &decl, &gone), 0);
+	cr_assert_eq(rp_event_write(gone, &part, 1), 0);
+	rp_event_destroy(gone);
+	rp_provider_destroy(provider);
+	/* Each flush waits for a pass of the drain thread, which frees retired definitions. */
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(rp_sessions_flush(-1), 0);
+	for (int i = 0; i < 500; i++)
+		expect_event(listener, &event);
+	expect_event(listener, &event);
+	cr_assert_str_eq(event.name, "gone");
+	cr_assert_eq(serial_of(&event), serial);
+	expect_end(listener);
 }
 
 Test(core_listener, slow_listener_loses_and_counts_and_delays_no_other, .timeout = 240)

@@ -169,7 +169,7 @@ static void change_own(const struct rp_listener_event *event, void *data)
 		heard->result = rp_listener_set_providers(heard->self, NULL, 0);
 }
 
-Test(core_listening, callback_changes_what_its_own_listener_hears)
+Test(core_listening, callback_changes_what_its_own_listener_receives)
 {
 	struct heard heard = { .result = 1 };
 	struct rp_listener *listener = push_to(change_own, &heard, "Test-Act:1", 0);

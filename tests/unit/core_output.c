@@ -464,7 +464,7 @@ static void expect_never_read(int writer)
 	expect_end(other);
 }
 
-Test(core_output, pipe_nobody_reads_is_given_up_at_stop)
+Test(core_output, pipe_without_a_reader_is_given_up_at_stop)
 {
 	int fds[2];
 
@@ -473,7 +473,7 @@ Test(core_output, pipe_nobody_reads_is_given_up_at_stop)
 	close(fds[0]);
 }
 
-Test(core_output, socket_nobody_reads_is_given_up_at_stop)
+Test(core_output, socket_without_a_reader_is_given_up_at_stop)
 {
 	int fds[2];
 

@@ -160,7 +160,7 @@ Test(core_secret, same_fields_with_other_secrets_are_another_definition)
 	expect_end(listener);
 }
 
-Test(core_secret, made_events_lose_secrets_of_every_type)
+Test(core_secret, dynamic_events_lose_secrets_of_every_type)
 {
 	struct rp_listener *listener = listen_to(KEYS "-Made");
 	struct rp_event *event = make_all();
@@ -256,7 +256,7 @@ Test(core_secret, payload_that_ends_early_shows_no_part_of_a_secret)
 	expect_end(listener);
 }
 
-Test(core_secret, nothing_behind_the_last_field_is_taken_over)
+Test(core_secret, bytes_after_the_last_field_are_dropped)
 {
 	static const struct rp_field fields[] = {
 		{ .name = "a", .type = RP_TYPE_U8 }, SECRET("b", .type = RP_TYPE_STRING),

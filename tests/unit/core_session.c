@@ -10,10 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "core/session_pass.h"
+#include "core/session_state.h"
+#include "core/sink.h"
+
 RP_PROVIDER(sessions, "Test-Sessions");
 RP_EVENT(sessions, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U64(serial));
 
-Test(core_session, forty_run_at_once_and_no_more, .timeout = 240)
+Test(core_session, forty_run_simultaneously_and_no_more, .timeout = 240)
 {
 	struct rp_listener *listeners[RP_SESSIONS_MAX], *another = NULL;
 	struct rp_session_options options = options_for("Test-Sessions");
@@ -391,7 +396,7 @@ static int refuse_row(const struct rp_enabled *enabled, void *data)
 	return -ECANCELED;
 }
 
-Test(core_session, listing_says_who_enabled_what)
+Test(core_session, listing_names_the_session_of_each_provider)
 {
 	struct rp_session_options options = options_for("Test-Sessions:2:4:k=v");
 	struct rows none = { .count = 0 }, two = { .count = 0 };
@@ -425,4 +430,25 @@ Test(core_session, listing_says_who_enabled_what)
 	cr_assert_eq(calls, 1u);
 	expect_end(first);
 	expect_end(second);
+}
+
+#define HOUR_NS 3600000000000u
+
+/* The process did not run for an hour between two checks, and neither did its peer perhaps. */
+Test(core_session, time_in_which_the_process_is_stopped_is_not_waited)
+{
+	struct rp_sink sink = { .fd = -1 };
+	struct rp_session session = { .sink = &sink };
+	unsigned int checks = 1;
+
+	session.finish.checked_ns = rp_clock_monotonic_ns() - HOUR_NS;
+	session.finish.idle_ns = RP_FINISH_NS - 1;
+	cr_assert(rp_session_may_wait(&session));
+	cr_assert_eq(session.finish.idle_ns, 0u);
+	for (; checks < 100; checks++) {
+		session.finish.checked_ns -= HOUR_NS;
+		if (!rp_session_may_wait(&session))
+			break;
+	}
+	cr_assert_lt(checks, 100u, "a process that seldom runs waits for ever");
 }

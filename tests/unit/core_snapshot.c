@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions that overwrite: the content of a snapshot, and the time from which it is complete. */
-#include "core_support.h"
-
+#include "../leave_rseq.h"
 #include "base/clock.h"
 #include "core/holders.h"
 #include "core/merge.h"
 #include "core/snapshot.h"
 #include "core_support.h"
 #include "ring/ring.h"
+#include "ring/slot.h"
 #include "traps.h"
 #include <pthread.h>
 #include <ringpipe/reader.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -243,6 +247,33 @@ Test(core_snapshot, large_payloads_are_overwritten_as_well)
 	cr_assert_eq(content.last, serial - 1);
 	cr_assert_geq(content.inside, 10u);
 	cr_assert_lt(content.events, 200u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+static void *write_in_the_fallback(void *serial)
+{
+	cr_assert_eq(leave_rseq(), 0);
+	write_marks(serial, 1, 8);
+	return NULL;
+}
+
+/* The ring of the first event gets no further one, so that event is not overwritten. */
+Test(core_snapshot, window_begins_after_what_was_overwritten_in_any_ring)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info info;
+	struct content content;
+	uint64_t serial = 0;
+	pthread_t writer;
+
+	cr_assert_eq(pthread_create(&writer, NULL, write_in_the_fallback, &serial), 0);
+	cr_assert_eq(pthread_join(writer, NULL), 0);
+	write_marks(&serial, 300000, 100);
+	info = snapshot_of(session);
+	content = read_file(&info);
+	cr_assert_eq(content.last, serial - 1);
+	cr_assert(content.first == 0 || !rp_rseq_usable);
+	cr_assert_gt(content.inside, 1000u);
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
@@ -481,5 +512,59 @@ Test(core_snapshot, definition_that_went_is_still_reported)
 	free_options(&options);
 	info = snapshot_of(session);
 	cr_assert_eq(read_file(&info).first, 5u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+#define IDLE_THREADS 8u		/* more than an overwriting session has fallback locks */
+
+static __thread sigjmp_buf way_out;
+static void *unreadable;
+static atomic_uint left_writes;
+static atomic_bool is_over;
+
+static void leave_write(int signal)
+{
+	(void)signal;
+	siglongjmp(way_out, 1);
+}
+
+/* Afterwards, no call of the thread overwrites the frame of the abandoned write. */
+static void *leave_and_idle(void *data)
+{
+	(void)data;
+	if (sigsetjmp(way_out, 1) == 0)
+		(void)flight_mark(0, unreadable, BLOB_MAX);
+	left_writes++;
+	while (!is_over)
+		sched_yield();
+	return NULL;
+}
+
+Test(core_snapshot, large_events_are_stored_while_threads_that_left_writes_are_idle)
+{
+	struct sigaction action = { .sa_handler = leave_write };
+	/* Every 8 MB is for 8 processors: sections write payloads of BLOB_MAX. */
+	size_t buffer_bytes = RP_SESSION_OVERWRITE_MIN * ((size_t)get_nprocs_conf() / 8 + 1);
+	pthread_t threads[IDLE_THREADS];
+	struct rp_session *session;
+	struct rp_snapshot_info info;
+	uint64_t serial = 1;
+
+	if (!rp_rseq_usable)
+		cr_skip_test("without restartable sections, an idle thread keeps the lock");
+	cr_assert_eq(try_recording(NULL, buffer_bytes, &session), 0);
+	unreadable = mmap(NULL, BLOB_MAX, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(unreadable, MAP_FAILED);
+	cr_assert_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	for (unsigned int i = 0; i < IDLE_THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, leave_and_idle, NULL), 0);
+	while (left_writes < IDLE_THREADS)
+		sched_yield();
+	write_marks(&serial, 20, BLOB_MAX);
+	info = snapshot_of(session);
+	cr_assert_eq(read_file(&info).events, 20u);
+	is_over = true;
+	for (unsigned int i = 0; i < IDLE_THREADS; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }

@@ -127,7 +127,7 @@ Test(core_span, a_pair_leaves_the_threads_ids_alone_and_may_end_elsewhere)
 	expect_end(listener);
 }
 
-Test(core_span, nothing_at_the_end_of_what_nobody_saw_begin)
+Test(core_span, no_stop_event_without_a_start_event)
 {
 	struct rp_listener *listener;
 	struct rp_span span;

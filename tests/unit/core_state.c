@@ -295,7 +295,6 @@ struct writer {
 	pthread_t thread;
 	uint64_t number;
 	uint64_t written;	/* state events, read by other threads */
-	uint64_t lost;
 	bool stop;
 };
 
@@ -304,10 +303,10 @@ static void *write_both(void *data)
 	struct writer *writer = data;
 
 	for (uint64_t i = 0; !__atomic_load_n(&writer->stop, __ATOMIC_RELAXED); i++) {
-		if (i % 64 == 0 && writer->written < 1000 && !writer->lost) {
-			writer->lost += shop_configured(writer->written, writer->number) != 0;
+		/* The ring is full while the drain thread does not run. */
+		if (i % 64 == 0 && writer->written < 1000 &&
+		    shop_configured(writer->written, writer->number) == 0)
 			__atomic_store_n(&writer->written, writer->written + 1, __ATOMIC_RELEASE);
-		}
 		(void)shop_sold(i, writer->number, blob, i % BLOB_BYTES);
 	}
 	return NULL;
@@ -322,6 +321,8 @@ Test(core_state, snapshot_under_load_has_what_was_written_before_it)
 		writers[i].number = i;
 		cr_assert_eq(pthread_create(&writers[i].thread, NULL, write_both, &writers[i]), 0);
 	}
+	for (unsigned int i = 0; i < THREADS; i++)
+		wait_until(__atomic_load_n(&writers[i].written, __ATOMIC_ACQUIRE) > 0);
 	for (unsigned int round = 0; round < 10; round++) {
 		uint64_t before[THREADS];
 		struct content content;
@@ -335,7 +336,6 @@ Test(core_state, snapshot_under_load_has_what_was_written_before_it)
 	for (unsigned int i = 0; i < THREADS; i++) {
 		__atomic_store_n(&writers[i].stop, true, __ATOMIC_RELAXED);
 		pthread_join(writers[i].thread, NULL);
-		cr_assert_eq(writers[i].lost, 0u);
 	}
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }

@@ -305,7 +305,7 @@ Test(counter_events, callback_that_hangs_delays_only_what_is_reported)
 }
 
 /* The provider gets its first counters after the session's start. */
-Test(counter_events, counters_made_during_a_session_are_reported)
+Test(counter_events, counters_created_during_a_session_are_reported)
 {
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "late", .unit = "u",
 					.metadata = "k:v,k2:v2", .rate_seconds = 90061,

@@ -158,7 +158,7 @@ Test(counter_meters, one_limit_that_differs_is_a_disagreement)
 }
 
 /* A client that disagrees gets no values. The first client's values continue throughout. */
-Test(counter_meters, who_disagrees_gets_nothing_and_disturbs_nobody)
+Test(counter_meters, client_that_disagrees_gets_nothing_and_disturbs_no_other)
 {
 	struct rp_listener *first = ask_for("SessionId=SHARED;ClientId=one;Metrics=Test-Measured"
 					    FAST);
@@ -359,7 +359,7 @@ static void expect_total(struct rp_listener *listener, const char *session, cons
 
 #define WITH_TOTALS "System.Diagnostics.Metrics:0x800000000007:4:Metrics=Test-Other\\since;"
 
-Test(counter_meters, totals_of_histograms_are_of_all_values_and_for_those_who_ask)
+Test(counter_meters, totals_of_histograms_are_of_all_values_and_only_on_request)
 {
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "since",
 					.kind = RP_COUNTER_HISTOGRAM };

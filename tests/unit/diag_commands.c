@@ -257,7 +257,7 @@ static void check_runtime(struct rp_cursor *payload)
 	cr_assert_eq(strncmp(text, "10.0.0+", 7), 0);
 }
 
-Test(diag_commands, process_info_reports_who_we_are_in_each_version)
+Test(diag_commands, process_info_identifies_the_process_in_each_version)
 {
 	static const uint8_t ids[] = { 0x00, 0x04, 0x08 };
 

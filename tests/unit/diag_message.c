@@ -370,7 +370,7 @@ Test(diag_message, collect_with_any_bit_flipped_is_refused_or_still_sane)
 	cr_assert_gt(accepted, 100);
 }
 
-Test(diag_message, bytes_behind_a_payload_are_refused)
+Test(diag_message, bytes_after_a_payload_are_refused)
 {
 	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
 		struct rp_message_buffer request = good_collect(id);

@@ -127,7 +127,7 @@ Test(diag_ports, start_up_is_suspended_until_each_port_was_resumed)
 	cr_assert_eq(rp_ports_wait(&ports, 1), 0);
 }
 
-Test(diag_ports, port_where_nobody_answers_is_resumed_by_any_client)
+Test(diag_ports, port_without_an_answer_is_resumed_by_any_client)
 {
 	static const char *const texts[] = { "/nowhere/a", "/nowhere/b" };
 	struct rp_ports ports = make_ports(texts, 2);

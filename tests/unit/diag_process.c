@@ -10,7 +10,7 @@
 #include "diag/process.h"
 #include "host/identity.h"
 
-Test(diag_process, start_time_is_found_behind_any_program_name)
+Test(diag_process, start_time_is_found_after_any_program_name)
 {
 	static const char rest[] = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21\n";
 	static const char *const names[] = { "a", "a b", ") S 1 (", "", "((", "x) R 0 0" };

@@ -244,7 +244,7 @@ static void fill(uint64_t *serial)
 /*
  * Each snapshot exceeds a socket's buffer, so its thread waits, but the server and writers do not.
  */
-Test(diag_recorder, clients_that_take_nothing_delay_nobody_and_are_bounded)
+Test(diag_recorder, clients_that_take_nothing_delay_no_other_and_are_bounded)
 {
 	enum { SILENT = 3 * RP_SENDINGS_MAX };
 	uint64_t serial = 0;
@@ -336,7 +336,7 @@ static int ask_until_accepted(void)
 	}
 }
 
-Test(diag_recorder, client_that_dies_in_the_middle_harms_nobody)
+Test(diag_recorder, client_that_dies_in_the_middle_harms_no_other)
 {
 	uint8_t piece[100000];
 	uint64_t serial = 0;

@@ -229,7 +229,7 @@ Test(diag_server, listing_longer_than_a_message_comes_whole)
 /*
  * The reply does not fit into the socket: the server serves others, and finally drops this client.
  */
-Test(diag_server, client_that_does_not_take_its_reply_delays_nobody)
+Test(diag_server, client_that_does_not_take_its_reply_delays_no_other)
 {
 	static struct rp_provider *providers[MANY_PROVIDERS];
 	struct pollfd end = { .events = POLLRDHUP };
@@ -262,7 +262,7 @@ static void ask_for_listings(struct pollfd clients[SILENT])
 }
 
 /* The replies exceed the bound and no client reads: the oldest are dropped, the newest stay. */
-Test(diag_server, replies_that_nobody_takes_stay_below_their_bound)
+Test(diag_server, unread_replies_stay_below_their_bound)
 {
 	static struct rp_provider *providers[MANY_PROVIDERS];
 	const size_t space = (size_t)4 << 20, bound = (size_t)16 << 20;

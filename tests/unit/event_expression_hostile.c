@@ -90,7 +90,7 @@ Test(event_expression_hostile, patterns_that_need_much_memory_are_refused)
 }
 
 /* Every end of the payload, in memory of its exact size. */
-Test(event_expression_hostile, fields_behind_the_end_of_a_payload_are_lacking)
+Test(event_expression_hostile, fields_after_the_end_of_a_payload_are_lacking)
 {
 	static const struct rp_field fields[] = {
 		{ .name = "a", .type = RP_TYPE_U32 }, { .name = "s", .type = RP_TYPE_STRING },

@@ -70,7 +70,7 @@ static void expect_at(const uint8_t *out, size_t place, const void *bytes, size_
 	cr_assert_eq(memcmp(out + (value & 0xffff) - 8, bytes, size), 0);
 }
 
-Test(export_user_fields, fixed_parts_come_first_and_dynamic_ones_in_order_behind)
+Test(export_user_fields, fixed_parts_come_first_and_dynamic_ones_follow_in_order)
 {
 	static const uint8_t payload[] =
 		"\x01" "c" "\xff" "\x34\x12" "\x01\x02\x03\x04" "12345678" "0123456789abcdef"

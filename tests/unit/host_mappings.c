@@ -54,7 +54,7 @@ Test(host_mappings, knows_the_program_and_its_libraries)
 	rp_mappings_release();
 }
 
-Test(host_mappings, keeps_nothing_while_nobody_holds_it)
+Test(host_mappings, keeps_nothing_while_it_is_not_held)
 {
 	rp_mappings_refresh();
 	cr_assert_null(rp_mappings_at(0));

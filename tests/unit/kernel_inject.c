@@ -5,6 +5,9 @@
 
 #include "inject_output.h"
 
+/* The offset of the Trace object's version, after magic, the serializer's name and three tags. */
+#define TRACE_VERSION_AT (8 + 4 + strlen(RP_NETTRACE_SERIALIZER) + 3)
+
 static const struct rp_field fields[] = {
 	{ .name = "value", .type = RP_TYPE_U64 }, { .name = "text", .type = RP_TYPE_STRING },
 };
@@ -229,6 +232,45 @@ Test(kernel_inject, kernel_events_have_the_activity_of_their_thread)
 	free(trace);
 }
 
+/* Injects an event into a stream of definitions with tags, whose Trace object has this version. */
+static void inject_into_version(uint32_t version, struct inject_output *ret_all)
+{
+	struct rp_kernel_inject *inject = make();
+	uint64_t events;
+	size_t size;
+	uint8_t *trace = trace_make(&size, &events);
+
+	memcpy(trace + TRACE_VERSION_AT, &version, sizeof(version));
+	memcpy(trace + TRACE_VERSION_AT + 4, &version, sizeof(version));
+	put(inject, 1, 50, 9, 2, 3);
+	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size), 0);
+	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
+	inject_gather(inject, ret_all);
+	rp_kernel_inject_destroy(inject);
+	free(trace);
+}
+
+/* Version 5 is version 4 with the tags that this library also writes into version 4. */
+Test(kernel_inject, version_5_is_injected_like_version_4_and_remains_version_5)
+{
+	struct inject_output all[2] = { 0 };
+	char text[4096];
+
+	if (trace_version() == 6)
+		cr_skip_test("version 6 has no Trace object");
+	for (uint32_t i = 0; i < 2; i++)
+		inject_into_version(4 + i, &all[i]);
+	report(&all[1], 0, text);
+	cr_expect(strstr(text, "Second@50/9 "), "%s", text);
+	cr_expect_eq(all[1].bytes[TRACE_VERSION_AT], 5);
+	cr_expect_eq(all[1].bytes[TRACE_VERSION_AT + 4], 5);
+	memset(all[1].bytes + TRACE_VERSION_AT, 0, 8);
+	memset(all[0].bytes + TRACE_VERSION_AT, 0, 8);
+	cr_expect(all[0].size == all[1].size && !memcmp(all[0].bytes, all[1].bytes, all[0].size));
+	free(all[0].bytes);
+	free(all[1].bytes);
+}
+
 Test(kernel_inject, pieces_of_any_size_give_the_same_stream)
 {
 	struct inject_output whole = { 0 };
@@ -245,7 +287,7 @@ Test(kernel_inject, pieces_of_any_size_give_the_same_stream)
 	free(whole.bytes);
 }
 
-Test(kernel_inject, stream_that_stops_early_stops_early_behind_it)
+Test(kernel_inject, stream_that_stops_early_stops_early_after_the_injection)
 {
 	struct rp_kernel_inject *inject = make();
 	struct inject_output all = { 0 };

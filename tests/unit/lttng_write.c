@@ -262,7 +262,7 @@ Test(lttng_write, text_without_an_end_is_lost_at_any_length)
 	}
 }
 
-Test(lttng_write, bytes_behind_the_last_field_are_refused)
+Test(lttng_write, bytes_after_the_last_field_are_refused)
 {
 	begin(text_field, 1);
 	cr_assert_not(write_bytes("text\0more", 10));
@@ -344,7 +344,7 @@ Test(lttng_write, array_is_refused_where_its_count_says_more_or_less)
 	end();
 }
 
-Test(lttng_write, ids_of_the_activity_are_behind_a_payload_of_any_size)
+Test(lttng_write, ids_of_the_activity_follow_a_payload_of_any_size)
 {
 	static const char id[] = "10111213-1415-1617-1819-1a1b1c1d1e1f";
 	static const char related[] = "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff";

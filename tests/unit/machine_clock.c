@@ -96,6 +96,40 @@ Test(machine_clock, a_step_of_the_time_of_day_gets_a_reading_before_and_after_it
 			   (5 * SECOND - SECOND / 10)), 10000);
 }
 
+/*
+ * The kernel derives all of its clocks from the TSC. Only CLOCK_REALTIME, which NTP sets by the
+ * clock of another machine, shows a jump.
+ */
+Test(machine_clock, a_jump_of_the_tsc_gets_readings_that_show_it_in_the_residual)
+{
+	for (int64_t jump_ns = -SECOND; jump_ns <= SECOND; jump_ns += 2 * SECOND) {
+		struct rp_clock_watch watch = begin();
+		struct rp_clock_reading readings[8] = { watch.last };
+		struct rp_clock_changes changes;
+		struct rp_machine_clock clock;
+		size_t count = 1;
+
+		for (int i = 1; i <= 300; i++) {
+			monotonic_ns += SECOND / 10;
+			if (i == 100) {
+				monotonic_ns += jump_ns;
+				utc_ahead_ns -= jump_ns;
+			}
+			rp_clock_watch_pass(&watch, i == 300, &changes);
+			cr_expect_eq(changes.suspended_ns, 0);
+			for (size_t j = 0; j < changes.reading_count && count < 8; j++)
+				readings[count++] = changes.readings[j];
+		}
+		/* At the start, before and after the jump, and at the end. */
+		cr_assert_eq(count, 4);
+		clock = rp_machine_clock_find(readings, count);
+		cr_expect_eq(clock.drift, 0);
+		cr_expect_lt(llabs((int64_t)clock.residual_ns - SECOND), 1000);
+		/* Times after the jump have the time of day of the machine. */
+		cr_expect_lt(llabs(clock.utc_ns - (int64_t)clock.ns - utc_ahead_ns), 1000);
+	}
+}
+
 static struct rp_clock_reading reading(int64_t ns, int64_t utc_ns)
 {
 	return (struct rp_clock_reading){

@@ -217,7 +217,7 @@ Test(reader, refuses_what_is_no_nettrace)
 	cr_expect_eq(read_all("Nettrac", 7, &got), -EBADMSG);
 	cr_expect_eq(read_all("#!/bin/sh\nexit 0\n........................", 40, &got), -EBADMSG);
 	cr_expect_eq(read_all("Nettrace\0\0\0\0\7\0\0\0\0\0\0\0", 20, &got), -EPROTONOSUPPORT);
-	put_header(&out, 5, 8);
+	put_header(&out, 8, 8);
 	cr_expect_eq(read_all(out.bytes, out.size, &got), -EPROTONOSUPPORT);
 	out.size = 0;
 	put_header(&out, 4, 5);

@@ -200,6 +200,19 @@ Test(v6, has_trace_and_span_ids_of_activities_that_came_from_a_traceparent)
 	free(bytes);
 }
 
+Test(v6, memory_of_label_lists_counts)
+{
+	struct rp_encoder *encoder = begin();
+	struct rp_encoder_event_type *type = trace_define(encoder, "E", 1, NULL, 0);
+	size_t before;
+
+	write_event(encoder, type, 7, NULL, NULL);
+	before = rp_encoder_memory(encoder);
+	write_event(encoder, type, 7, "FEDCBA@@activity", NULL);
+	cr_expect_gt(rp_encoder_memory(encoder), before);
+	rp_encoder_destroy(encoder);
+}
+
 Test(v6, makes_no_loss_step_that_readers_misread)
 {
 	static const uint64_t lost = 20000000000;

@@ -155,7 +155,7 @@ static void expect_field(const uint8_t **at, uint8_t type, uint16_t member_count
 	expect_text(at, name);
 }
 
-Test(sink_batch, a_definition_is_reported_behind_the_preamble)
+Test(sink_batch, a_definition_is_reported_after_the_preamble)
 {
 	struct rp_sink *sink = start();
 	uint8_t bytes[512];
@@ -254,7 +254,7 @@ Test(sink_batch, payloads_of_all_sizes_come_whole)
 	stop(sink);
 }
 
-Test(sink_batch, a_full_batch_is_fired_and_nothing_is_left_behind)
+Test(sink_batch, a_full_batch_is_fired_and_nothing_remains)
 {
 	struct rp_sink *sink = start_ready();
 	static const uint8_t payload[1000];
@@ -339,7 +339,7 @@ Test(sink_batch, the_end_is_reported_once_with_what_was_lost)
 	stop(sink);
 }
 
-Test(sink_batch, a_client_that_answers_what_nobody_asked_fails_the_sink)
+Test(sink_batch, a_client_that_answers_without_a_request_fails_the_sink)
 {
 	struct rp_sink *sink = start();
 

@@ -112,7 +112,7 @@ static struct rp_symbol find(struct writer *writer, uint64_t process, uint64_t a
 {
 	struct rp_symbol symbol;
 
-	rp_symbols_find(&writer->symbols, process, time_ns, address, &symbol);
+	rp_symbols_resolve(&writer->symbols, process, time_ns, address, &symbol);
 	return symbol;
 }
 

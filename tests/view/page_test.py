@@ -38,16 +38,64 @@ class PageTest(ToolTest):
 
     def test_the_panes_have_the_numbers_of_report(self):
         url = self.open_page(view_test.spans_trace())
-        seen = self.browse(url, "tab=latency", "rows=Spans", "rows=Slow spans", "text=.facts")
-        _, spans, slow, facts = seen["results"]
+        seen = self.browse(url, "tab=latency", "rows=Spans", "rows=Slow spans", "text=.facts",
+                           "tab=counters", "text=#pane-counters")
+        _, spans, slow, facts, _, counters = seen["results"]
         span = json.loads(self.run_tool("report", "0.nettrace", "spans", "--format",
                                         "json")[0])[0]
         self.assertEqual([span["count"], span["errors"]], [int(spans[0][2]), int(spans[0][4])])
         self.assertEqual(spans[0][0], span["span"])
         # The test's own spans: the i-th takes 10 + i us.
-        self.assertEqual(slow[0][0], "49.00 µs")
+        self.assertEqual(slow[0][0], "49.00 us")
         self.assertEqual(len(slow), 10)
         self.assertIn("82 events", facts)
+        # `ringpipe report` has the same sentence on what records counters.
+        self.assertIn("EventCounterIntervalSec=1", counters)
+        self.assertIn("EventCounterIntervalSec=1",
+                      self.run_tool("report", "0.nettrace", "counters")[0])
+
+    def test_two_traces_have_their_latencies_side_by_side(self):
+        def spans(name, *durations):
+            trace = nettrace.Trace()
+            trace.define(1, "Shop", "RequestStart", 1, [])
+            trace.define(2, "Shop", "RequestStop", 2, [])
+            trace.define(3, "Shop", name + "Start", 3, [])
+            trace.define(4, "Shop", name + "Stop", 4, [])
+            for i, us in enumerate(durations):
+                for start in 1, 3:
+                    trace.events(start, [b""], ns=1_000_000 * i)
+                    trace.events(start + 1, [b""], ns=1_000_000 * i + 1000 * us)
+            return trace.end()
+        url = self.open_page(spans("Old", 20, 30), spans("New", 400, 500, 600))
+        seen = self.browse(url, "hash=tab=latency&other=1", "rows=Spans", "text=.subtitle",
+                           "click=[aria-label=Spans] tbody tr:last-child", "text=.split",
+                           "hash=tab=latency", "rows=Spans", "text=.subtitle")
+        rows = [(row[0], row[1], row[3], row[10]) for row in seen["results"][1]]
+        self.assertEqual(sorted(rows), [
+            ("New", "2", "3", "600.0 us"), ("Old", "1", "2", "30.00 us"),
+            ("Request", "1", "2", "30.00 us"), ("Request", "2", "3", "600.0 us")])
+        self.assertIn("3 spans of trace 2", seen["results"][2])
+        # A span of the other trace alone can be chosen, too.
+        self.assertIn("The trace has no such span", seen["results"][4])
+        self.assertEqual(len(seen["results"][6]), 2)
+        self.assertNotIn("trace 2", seen["results"][7])
+
+    def test_functions_without_names_have_their_file_as_in_report(self):
+        machine = view_test.Machine()
+        machine.map(10, 1, 0x400000, 0x500000, "/opt/a.so")
+        machine.map(10, 2, 0x600000, 0x700000, "/opt/b.so")
+        for address in (0x400500, 0x400500, 0x400500, 0x600500, 0x600500, 0x900000):
+            machine.sample(10, 11, [address])
+        seen = self.browse(self.open_page(machine.end()), "hash=tab=flame", "type=.flame=",
+                           "key=ArrowDown", "text=.foot", "key=ArrowRight", "text=.foot",
+                           "hash=tab=flame&order=functions", "rows=Functions")
+        first, second, rows = (seen["results"][i] for i in (3, 5, 7))
+        self.assertTrue(first.startswith("[a.so]"), first)
+        self.assertIn("/opt/b.so", second)
+        names = [row[4] for row in rows]
+        self.assertEqual(names, ["[a.so]", "[b.so]", "[unknown]"])
+        text = self.run_tool("report", "0.nettrace", "cpu")[0]
+        self.assertEqual([name for name in names if name not in text], [])
 
     def test_keys_choose_panes_and_the_address_keeps_the_state(self):
         url = self.open_page(view_test.spans_trace())
@@ -67,11 +115,34 @@ class PageTest(ToolTest):
     def test_a_wrong_expression_has_a_caret_at_its_position(self):
         url = self.open_page(view_test.spans_trace())
         text = 'provider == "é" and'
-        seen = self.browse(url, "tab=events", f"type=.where input={text}", "key=Enter",
-                           "text=.caret")
-        first, second = seen["results"][3].split("\n")
+        seen = self.browse(url, "tab=events", "rows=Events", f"type=.where input={text}",
+                           "key=Enter", "text=.caret", "text=#pane-events")
+        self.assertGreater(len(seen["results"][1]), 40)
+        first, second = seen["results"][4].split("\n")
         self.assertEqual(first, text)
         self.assertEqual(second.index("^"), len(text))
+        # The events of the expression before are gone.
+        self.assertIn("no events are shown", seen["results"][5])
+        self.assertNotIn("RequestStart", seen["results"][5])
+
+    def test_times_have_the_units_of_the_command(self):
+        url = self.open_page(view_test.spans_trace())
+        seen = self.browse(url, "tab=latency", 'click=[aria-label="Slow spans"] tbody tr',
+                           "text=.explain")
+        table, words = seen["results"][2].split("In words")
+        text = self.run_tool("explain", "0.nettrace")[0]
+        self.assertIn("49.0 us", text)
+        self.assertIn("49.0 us", words)
+        self.assertIn("49.00 us", table)
+
+    def test_an_offline_page_has_expressions_with_a_caret_at_an_error(self):
+        path = self.write("0.nettrace", view_test.spans_trace())
+        self.run_tool("view", "--html", "page.html", path)
+        url = "file://" + self.path("page.html")
+        seen = self.browse(url, "hash=tab=events&where=order%20%3E%2036", "rows=Events",
+                           "hash=tab=events&where=order%20%3E%20%26", "text=.caret")
+        self.assertEqual(len(seen["results"][1]), 6)
+        self.assertEqual(seen["results"][3].split("\n")[1].index("^"), 8)
 
     def test_a_span_is_explained_and_shown_in_the_timeline(self):
         url = self.open_page(view_test.spans_trace())

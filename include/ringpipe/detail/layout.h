@@ -54,8 +54,8 @@ struct rp_event_decl {
 	uint8_t opcode;
 	uint8_t flags;			/* enum rp_event_flags */
 	uint16_t reserved;
-	uint32_t one_in;		/* write the first of so many; 0: all */
-	uint32_t per_second;		/* write at most so many in a second; 0: all */
+	uint32_t one_in;		/* write the first of each `one_in`; 0: all */
+	uint32_t per_second;		/* the most to write in a second; 0: all */
 };
 
 #define RP_EVENT_DECL_SIZE_V1 RP_SIZE_THROUGH_(struct rp_event_decl, reserved)
@@ -94,7 +94,7 @@ struct rp_counter_decl {
 	const char *metadata;		/* "key:value,key2:value2", or NULL */
 	int (*observe)(struct rp_observation *observation, void *data);
 	void *data;
-	uint32_t rate_seconds;		/* clients show the rate per so many seconds; 0: 1 */
+	uint32_t rate_seconds;		/* clients show the rate per this time; 0: 1 */
 	uint32_t reserved2;		/* 0 */
 };
 

@@ -33,8 +33,9 @@
 #define RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, one_in, \
 		       per_second, keywords, n, fields) \
 	RP_ASSERT_(sizeof(#event) <= RP_NAME_MAX + 1, "an event's name is too long"); \
-	RP_ASSERT_((version) < 256 && (level) + 0 < 256 && (opcode) < 256, \
-		   "an event's version, level or opcode exceeds 255"); \
+	RP_ASSERT_((version) < 256 && (opcode) < 256, \
+		   "an event's version or opcode exceeds 255"); \
+	RP_ASSERT_((level) + 0 <= RP_LEVEL_VERBOSE + 0, "an event's level is above 5"); \
 	RP_ASSERT_(RP_CAST_(uint64_t, id) <= RP_EVENT_ID_MAX || \
 		   RP_CAST_(uint64_t, id) == RP_EVENT_ID_AUTO, "an event's id is above 65534"); \
 	RP_BEGIN_DECLS \

@@ -130,7 +130,8 @@ static inline const struct rp_clock_point *rp_clock_map_newest(const struct rp_c
 
 /*
  * Convert a tick to nanoseconds. As long as the points increase, the result never decreases for
- * increasing ticks. Before the oldest stored point and after the newest, it is extrapolated.
+ * increasing ticks. The function extrapolates before the oldest stored point and after
+ * the newest.
  */
 static inline uint64_t rp_clock_map_ns(struct rp_clock_map *map, uint64_t ticks)
 {

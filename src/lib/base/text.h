@@ -20,7 +20,7 @@ char *rp_text_copy(const char *text);
 /* Copy a path, with its first `{pid}` replaced by a process id. The caller frees it. */
 char *rp_text_expand_pid(const char *path, pid_t pid);
 
-/* Copy `length` bytes and a NUL to *space, and move *space behind the copy. Return: the copy. */
+/* Copy `length` bytes and a NUL to *space, and move *space after it. Return: the copy. */
 const char *rp_text_keep(char **space, const char *text, size_t length);
 
 /*

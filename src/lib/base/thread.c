@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/failure.h"
@@ -82,8 +83,8 @@ static size_t stack_bytes(void)
 }
 
 /*
- * Find the stack bounds in the descriptor of a thread whose stack the library chose. The bounds are
- * stored before the thread runs; the words around them change while it runs.
+ * Find where libc stores the stack bounds in the descriptor of a thread whose stack this library
+ * chose. libc stores the bounds before the thread runs; the words around them change while it runs.
  */
 __attribute__((no_sanitize("thread")))
 static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
@@ -140,6 +141,11 @@ bool rp_thread_is_running(uint32_t id)
 		;
 	pthread_mutex_unlock(&running_lock);
 	return at != NULL;
+}
+
+bool rp_thread_has_ended(uint32_t id)
+{
+	return syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;
 }
 
 void rp_thread_forget_running(void)

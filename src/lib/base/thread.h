@@ -39,6 +39,9 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 /* Return: whether the library created the thread `id` and the thread has not ended. */
 bool rp_thread_is_running(uint32_t id);
 
+/* Return: whether this process has no thread `id`. */
+bool rp_thread_has_ended(uint32_t id);
+
 /*
  * Wait until every thread that the library created is running. A new thread first makes system
  * calls of libc (rseq(2), set_robust_list(2)), which a later seccomp filter may refuse.

@@ -170,14 +170,36 @@ size_t rp_utf16_step(const uint8_t *in, size_t units)
 	return units >= 2 && (in[1] & 0xfc) == 0xd8 && (in[3] & 0xfc) == 0xdc ? 2 : 1;
 }
 
+/* Convert four units to four ASCII characters. */
+static uint32_t narrow(uint64_t four)
+{
+	four = (four | four >> 8) & 0x0000ffff0000ffffull;
+	return (uint32_t)(four | four >> 16);
+}
+
 size_t rp_utf8_from_utf16(const uint8_t *in, size_t units, char *out)
 {
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < units; i++) {
-		uint32_t unit = in[2 * i] | in[2 * i + 1] << 8;
-		uint32_t next = 0;
+		uint32_t unit, next = 0;
 
+		/* Four ASCII characters per iteration, which are the most common text. */
+		while (units - i >= 4) {
+			uint64_t four;
+			uint32_t ascii;
+
+			memcpy(&four, in + 2 * i, sizeof(four));
+			if (four & 0xff80ff80ff80ff80ull)
+				break;
+			ascii = narrow(four);
+			memcpy(out + bytes, &ascii, sizeof(ascii));
+			bytes += 4;
+			i += 4;
+		}
+		if (i == units)
+			break;
+		unit = in[2 * i] | in[2 * i + 1] << 8;
 		if (unit >= 0xd800 && unit <= 0xdbff && i + 1 < units)
 			next = in[2 * i + 2] | in[2 * i + 3] << 8;
 		if (next >= 0xdc00 && next <= 0xdfff) {

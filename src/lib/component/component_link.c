@@ -45,6 +45,7 @@ struct rp_component_link {
 	 */
 	uint32_t is_attached;
 	uint32_t writers;		/* threads inside fire_dynamic() */
+	uint32_t is_detaching;
 };
 
 static CDS_LIST_HEAD(attached);		/* under rp_core.lock, as the next one */
@@ -151,20 +152,6 @@ static void retire_link(struct rp_component_link *link)
 	pthread_mutex_unlock(&rp_core.lock);
 }
 
-/* Call the component's entry. */
-static int start_component(struct rp_component_link *link, rp_component_entry entry)
-{
-	struct rp_component own = { .size = sizeof(own) };
-	int ret = entry(&link->host, &own);
-
-	if (ret != 0)
-		return ret;
-	if (own.size < RP_COMPONENT_SIZE_V1)
-		return -EINVAL;
-	link->component = own;
-	return 0;
-}
-
 static void stop_component(struct rp_component_link *link)
 {
 	const struct rp_component *component = &link->component;
@@ -173,6 +160,22 @@ static void stop_component(struct rp_component_link *link)
 		component->control(component->data, i, 0, 0);
 	if (component->stop)
 		component->stop(component->data);
+}
+
+/*
+ * Call the component's entry. A component whose struct is too short may have started threads, so it
+ * is stopped by the functions that it wrote into the struct, which was zero before.
+ */
+static int start_component(struct rp_component_link *link, rp_component_entry entry)
+{
+	int ret;
+
+	link->component = (struct rp_component){ .size = sizeof(link->component) };
+	ret = entry(&link->host, &link->component);
+	if (ret != 0 || link->component.size >= RP_COMPONENT_SIZE_V1)
+		return ret;
+	stop_component(link);
+	return -EINVAL;
 }
 
 /* Begin or end to report the states of the providers. */
@@ -236,6 +239,7 @@ RP_PUBLIC int rp_component_attach(rp_component_entry entry,
 			.link = link, .number = i,
 			.watcher = { .callback = report_state, .data = &link->roles[i] },
 		};
+	rp_store_seq_cst(&link->is_detaching, 0);
 	link->roles[RP_COMPONENT_DEFAULT].provider = own.provider;
 	link->roles[RP_COMPONENT_PRIVATE].provider = own.private_provider;
 	link->host = (struct rp_component_host){
@@ -261,10 +265,14 @@ RP_PUBLIC int rp_component_detach(struct rp_component_link *link)
 
 	if (!link)
 		return 0;
+	/* The component may call this function in the control() and the stop() that follow. */
+	if (rp_exchange_seq_cst(&link->is_detaching, 1))
+		return -EDEADLK;
 	ret = watch_providers(link, false);
 	if (ret != 0) {
 		/* The calls for the other provider are as before. */
 		(void)watch_providers(link, true);
+		rp_store_seq_cst(&link->is_detaching, 0);
 		return ret;
 	}
 	stop_component(link);

@@ -9,12 +9,12 @@
  */
 #include "core/activity_slots.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <ringpipe/span.h>
@@ -112,16 +112,11 @@ static struct rp_activity_block *block_at(uint32_t index)
 	return blocks ? blocks + (index - BLOCKS_FIRST * ((1u << chunk) - 1)) : NULL;
 }
 
-static bool has_ended(uint32_t thread)
-{
-	return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
-}
-
 static bool take(struct rp_activity_block *block, uint32_t thread)
 {
 	uint32_t owner = rp_load_relaxed(&block->owner);
 
-	if (owner != 0 && !has_ended(owner))
+	if (owner != 0 && !rp_thread_has_ended(owner))
 		return false;
 	if (!rp_cas_seq_cst(&block->owner, &owner, thread))	/* [ACTIVITY-OWNER] */
 		return false;
@@ -151,23 +146,6 @@ static struct rp_activity_block *claim(uint32_t thread)
 			return block;
 	}
 	return NULL;
-}
-
-/*
- * Return the calling thread's block; NULL without memory. A signal handler may also claim a block
- * during this call. Its ids are then lost, as if it had run before, and another thread takes over
- * its block after this thread has ended.
- */
-__attribute__((noinline, cold))
-static struct rp_activity_block *own_block(void)
-{
-	struct rp_activity_block *volatile *own = &thread_block;
-	int saved = errno;
-
-	if (!*own)
-		*own = claim(rp_thread_id());
-	errno = saved;
-	return *own;
 }
 
 /*
@@ -201,9 +179,12 @@ RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
 
 /*
  * Claim a slot that is neither current nor being filled by an interrupted call. A signal handler
- * restores the mask, but may have made the chosen slot current.
+ * restores the mask, but may have changed the state.
  * @ret_filling: the mask to restore. The caller stores it, because a load of the mask just after
  *	its store would wait for that store.
+ *
+ * Return: the state in which the slot is current. It is above the current one, so a read that this
+ * call interrupted sees another state.
  */
 static uint32_t claim_slot(struct rp_activity_block *block, uint32_t *ret_filling)
 {
@@ -211,22 +192,24 @@ static uint32_t claim_slot(struct rp_activity_block *block, uint32_t *ret_fillin
 	volatile uint32_t *filling = &block->filling;
 
 	for (;;) {
-		uint32_t before = *filling, current = *now % RP_ACTIVITY_SLOTS;
-		uint32_t taken = before | 1u << current;
-		uint32_t slot = (current + 1) % RP_ACTIVITY_SLOTS;
+		uint32_t before = *filling, state = *now, next = state + 1;
 
-		/* Interrupted calls that were left by siglongjmp did not clear their bits. */
-		if (taken == (1u << RP_ACTIVITY_SLOTS) - 1) {
-			*filling = 0;
-			continue;
-		}
 		/* Usually no call was interrupted. A search would take longer. */
-		if (__builtin_expect(before, 0))
-			slot = (uint32_t)__builtin_ctz(~taken);
-		*filling = before | 1u << slot;
+		if (__builtin_expect(before, 0)) {
+			uint32_t taken = before | 1u << state % RP_ACTIVITY_SLOTS;
+
+			/* Interrupted calls that siglongjmp left did not clear their bits. */
+			if (taken == (1u << RP_ACTIVITY_SLOTS) - 1) {
+				*filling = 0;
+				continue;
+			}
+			next = (state | (RP_ACTIVITY_SLOTS - 1)) + 1 +
+			       (uint32_t)__builtin_ctz(~taken);
+		}
+		*filling = before | 1u << next % RP_ACTIVITY_SLOTS;
 		*ret_filling = before;
-		if (*now % RP_ACTIVITY_SLOTS != slot)
-			return slot;
+		if (*now == state)
+			return next;
 		*filling = before;
 	}
 }
@@ -293,48 +276,67 @@ static void point_at_context(struct rp_activity_block *block, uint32_t state, ui
 	}
 }
 
-/* Fill a free slot, then make it current with one store. */
-static void fill(struct rp_activity_block *block, const struct rp_activity *activity, bool is_none)
+/*
+ * Fill a free slot, then make it current with one store. If a handler sets ids in between, they are
+ * lost, as if it had run before.
+ */
+static inline void fill(struct rp_activity_block *block, const struct rp_activity *activity)
 {
 	volatile uint32_t *now = &block->state;
 	volatile uint32_t *has_ids = &rp_thread_ring.has_ids;
-	const bool publishes = rp_load_relaxed(&is_published);
-	uint32_t filling, slot = claim_slot(block, &filling);
-	uint32_t state;
+	const bool publishes = rp_load_relaxed(&is_published), is_none = is_zero(activity);
+	uint32_t filling, state = claim_slot(block, &filling), slot = state % RP_ACTIVITY_SLOTS;
 
 	rp_compiler_barrier();
 	block->slots[slot] = *activity;
 	if (publishes)
 		fill_context(block, slot, activity, is_none);
 	rp_compiler_barrier();
-	/* A handler between the load and the store loses its ids, as if it had run before. */
-	state = (*now & ~(RP_ACTIVITY_SLOTS - 1)) + RP_ACTIVITY_SLOTS + slot;
 	*now = state;
 	if (publishes)
 		point_at_context(block, state, slot);
 	*(volatile uint32_t *)&block->filling = filling;
-	*has_ids = !is_none;
+	if (is_none)
+		*has_ids = 0;
 	/*
-	 * If a handler ran since the store above, its ids are current, and `has_ids` must be set.
+	 * If a handler ran since the store of the state, its ids are current. The ring cache is
+	 * only valid for events without ids.
 	 */
-	if (is_none && *now != state)
+	if (!is_none || *now != state) {
 		*has_ids = 1;
-	/* The ring cache is only valid for events without ids. */
-	if (*has_ids)
 		*(volatile uint64_t *)&rp_thread_ring.bit = RP_NO_BIT;
+	}
+}
+
+/*
+ * Claim a block, and set the ids if there is memory for it. A signal handler may also claim a block
+ * during this call. Its ids are then lost, as if it had run before, and another thread takes over
+ * its block after this thread has ended.
+ */
+__attribute__((noinline, cold))
+static void set_first(const struct rp_activity *activity)
+{
+	struct rp_activity_block *volatile *own = &thread_block;
+	int saved = errno;
+
+	if (is_zero(activity))
+		return;
+	if (!*own)
+		*own = claim(rp_thread_id());
+	errno = saved;
+	if (*own)
+		rp_activity_set(activity);
 }
 
 RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
 {
 	struct rp_activity_block *block = thread_block;
-	const bool is_none = is_zero(activity);
 
 	if (__builtin_expect(!block, 0)) {
-		block = is_none ? NULL : own_block();
-		if (!block)
-			return;
+		set_first(activity);
+		return;
 	}
-	fill(block, activity, is_none);
+	fill(block, activity);
 	/* Pairs with the exchange of the thread that takes the block over. [ACTIVITY-OWNER] */
 	rp_store_release(&block->owner, rp_load_relaxed(&block->owner));
 }
@@ -363,13 +365,13 @@ uint64_t rp_activity_own_ids(void)
 /* In the form of RFC 4122 version 4: 60 random bits per process, then a counter. */
 RP_PUBLIC void rp_activity_generate(struct rp_guid *ret_id)
 {
-	uint64_t first = rp_activity_own_ids();
-	uint64_t number = rp_add_relaxed(&counter, 1) + 1;
+	const uint64_t first = rp_activity_own_ids();
+	const uint64_t number = ((rp_add_relaxed(&counter, 1) + 1) & UINT64_MAX >> 2) | 1ull << 63;
+	const uint64_t second = htobe64(number);
 
+	/* Two stores: a processor waits when it loads what it has just stored in smaller parts. */
 	memcpy(ret_id->bytes, &first, 8);
-	for (int i = 0; i < 8; i++)
-		ret_id->bytes[15 - i] = (uint8_t)(number >> (8 * i));
-	ret_id->bytes[8] = (uint8_t)((ret_id->bytes[8] & 0x3f) | 0x80);
+	memcpy(ret_id->bytes + 8, &second, 8);
 }
 
 RP_PUBLIC void rp_activity_begin(struct rp_activity *ret_outer)

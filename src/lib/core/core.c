@@ -5,9 +5,11 @@
 #include "ring/slot.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/ending.h"
 #include "base/thread.h"
+#include "base/warn.h"
 #include "core/activity_slots.h"
 
 struct rp_core rp_core = {
@@ -31,9 +33,21 @@ static void (*const constructor_file)(struct rp_object *object) __attribute__((u
 
 static int init_result;
 
+static void init_clock(void)
+{
+	const char *wanted = secure_getenv("RINGPIPE_CLOCK");
+	const bool wants_tsc = wanted && strcmp(wanted, "tsc") == 0;
+
+	rp_clock_init(wanted);
+	if (wants_tsc && !rp_clock_is_tsc)
+		rp_warn("ringpipe: RINGPIPE_CLOCK is tsc, but there is no invariant TSC to read\n");
+	else if (wanted && *wanted && !wants_tsc && strcmp(wanted, "monotonic") != 0)
+		rp_warn("ringpipe: RINGPIPE_CLOCK is tsc or monotonic, not \"%s\"\n", wanted);
+}
+
 static void init_once(void)
 {
-	rp_clock_init(secure_getenv("RINGPIPE_CLOCK"));
+	init_clock();
 	rp_thread_init();
 	rp_ending_init();
 	rp_activity_init();

@@ -25,9 +25,12 @@ static const struct rp_event_def cut_def = {
 	.level = RP_LEVEL_INFORMATIONAL,
 };
 
-void rp_stacks_cache_fill(void)
+bool rp_stacks_cache_fill(void)
 {
-	rp_add_relaxed(&missing, rp_unwind_cache_fill());
+	const unsigned int count = rp_unwind_cache_fill();
+
+	rp_add_relaxed(&missing, count);
+	return count > 0;
 }
 
 void rp_stacks_begin(struct rp_session *session)

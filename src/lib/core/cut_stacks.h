@@ -9,10 +9,12 @@
 #ifndef RP_CORE_CUT_STACKS_H
 #define RP_CORE_CUT_STACKS_H
 
+#include <stdbool.h>
+
 struct rp_session;
 
-/* Cache the rules that writers requested, and count them. On the drain thread. */
-void rp_stacks_cache_fill(void);
+/* Cache the rules that writers requested, and count them. On the drain thread. Return: if any. */
+bool rp_stacks_cache_fill(void);
 /* Start to count for a session. Call it before the session's events are enabled. */
 void rp_stacks_begin(struct rp_session *session);
 /*

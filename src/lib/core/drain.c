@@ -30,6 +30,8 @@
 #define TICK_NS 50000000u	/* longest time before an event is passed on */
 #define SPACING_NS 1000000u	/* between membarriers, unless half of a buffer is unread */
 #define BLOCKED_NS 2000000u	/* before a full sink gets events again */
+#define RULES_NS 2000000u	/* before writers get more unwind rules, while they request some */
+#define RULE_PASSES_MAX 25u	/* with that delay: the cache may be too small for a program */
 
 static struct rp_thread_once drain_thread = RP_THREAD_ONCE_INIT;
 
@@ -40,6 +42,7 @@ struct pass {
 	unsigned int count;
 	uint64_t number;
 	bool with_stacks;		/* a session has stacks, also in its last pass */
+	unsigned int rule_passes;	/* successive ones with requests for unwind rules */
 };
 
 static void begin_pass(struct pass *pass)
@@ -166,8 +169,7 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 		return RP_PASS_DONE;
 	}
 	rp_clock_map_update(map);
-	if (pass->with_stacks)
-		rp_stacks_cache_fill();
+	pass->rule_passes = pass->with_stacks && rp_stacks_cache_fill() ? pass->rule_passes + 1 : 0;
 	/*
 	 * The sequence point: every event with a time up to `now` is in its ring after the fence.
 	 */
@@ -234,7 +236,8 @@ static void *drain_run(void *data)
 		else if (result == RP_PASS_BLOCKED)
 			rp_drain_sleep(BLOCKED_NS, rings_above_watermark, pass);
 		else if (result == RP_PASS_QUIET)
-			rp_drain_sleep(TICK_NS, rings_above_watermark, pass);
+			rp_drain_sleep(pass->rule_passes - 1 < RULE_PASSES_MAX ? RULES_NS : TICK_NS,
+				       rings_above_watermark, pass);
 	}
 	return NULL;
 }

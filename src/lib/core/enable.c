@@ -230,6 +230,9 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 			 flags & RP_SESSION_CAUSAL ? RP_SLOT_CLOCK_CAUSAL : RP_SLOT_CLOCK_TICKS);
 	if (flags & RP_SESSION_COARSE)
 		rp_clock_coarse_move(rp_clock_ticks_ordered());
+	/* Only an overwriting session has rings of fixed sizes; its ids have larger ones. */
+	rp_store_relaxed(&slot->section_step, session->flags & RP_SESSION_OVERWRITE ?
+			 session->ring_bytes / RP_RING_SUBBUFS : 0);
 	fill_fallbacks(session, slot);
 	rp_session_open_pool(session);
 	rp_store_release(&slot->rings, session->rings);
@@ -271,8 +274,7 @@ void rp_session_detach(struct rp_session *session)
 	uint64_t bits = session->slots;
 
 	session->state = RP_SESSION_FINISHING;
-	session->finish.deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
-	session->finish.until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
+	session->finish.checked_ns = rp_clock_monotonic_ns();
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bits);
 	rp_and_seq_cst(&rp_core.push_slots, ~bits);

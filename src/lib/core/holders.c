@@ -7,15 +7,16 @@
  * drain thread gives up the ring of that lock.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/process_memory.h"
+#include "base/thread.h"
 #include "core/buffers.h"
 #include "core/holders.h"
+#include "core/left_frames.h"
 #include "core/session_state.h"
 #include "core/session_stats.h"
 #include "ring/slot.h"
@@ -35,18 +36,6 @@ static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t lock, uin
 	return true;
 }
 
-static bool thread_is_gone(uint64_t thread)
-{
-	char path[48];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%u", (unsigned int)thread);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 && errno == ENOENT;
-}
-
 static bool is_marked(const struct rp_holder *holder, const struct rp_fallback *fallback,
 		      uint64_t lock)
 {
@@ -56,28 +45,23 @@ static bool is_marked(const struct rp_holder *holder, const struct rp_fallback *
 
 /*
  * Whether the holder can never return: its stack is unmapped, its frame was overwritten, or its
- * thread has ended. The kernel reads the frame, because the stack may be unmapped at any time.
- * Without /proc, the function returns false.
+ * thread has ended or sleeps outside of that frame. The kernel reads the frame, because the stack
+ * may be unmapped at any time. The function works without /proc and after setuid(2), except for a
+ * thread that sleeps.
  */
 static bool holder_is_gone(const struct rp_fallback *fallback, uint64_t lock)
 {
 	const uint64_t address = lock >> RP_LOCK_COUNT_BITS;
 	struct rp_holder holder;
-	int fd, error;
-	ssize_t done;
+	uint32_t thread;
 
 	if (address == 0)
 		return false;
-	fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	done = pread(fd, &holder, sizeof(holder), (off_t)address);
-	error = errno;
-	close(fd);
-	if (done < 0)
-		return error == EIO || error == EFAULT;
-	return done != sizeof(holder) || !is_marked(&holder, fallback, lock) ||
-	       thread_is_gone(holder.thread);
+	if (!rp_process_memory_read(getpid(), address, &holder, sizeof(holder)))
+		return errno == EFAULT;
+	thread = (uint32_t)holder.thread;
+	return !is_marked(&holder, fallback, lock) || rp_thread_has_ended(thread) ||
+	       rp_frame_is_left(thread, address);
 }
 
 /*
@@ -128,15 +112,21 @@ static void give_up_ring(struct rp_session *session, unsigned int index, uint64_
 /*
  * A running session waits once for each holder, and later moves the time of a late holder's event.
  * A finishing session gives up the ring of a late holder.
+ *
+ * All locks are read before the wait. A writer that takes a lock later has a time after the
+ * sequence point, or finds its bit cleared. Such a holder needs no wait and is not late.
  */
 void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
-	uint64_t until = rp_clock_monotonic_ns() + HOLDER_NS;
+	uint64_t locks[RP_FALLBACKS], until;
 
+	for (unsigned int i = 0; i < session->fallback_count; i++)
+		locks[i] = rp_load_seq_cst(&slot->fallback[i].lock);	/* [SLOT-LOCK] */
+	until = rp_clock_monotonic_ns() + HOLDER_NS;
 	for (unsigned int i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
-		uint64_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
+		uint64_t lock = locks[i];
 
 		if (!(lock & 1) || (lock != fallback->late && wait_for_lock(fallback, lock, until)))
 			continue;

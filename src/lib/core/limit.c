@@ -11,7 +11,6 @@
 #include "core/def_table.h"
 #include "core/session_emit.h"
 #include "core/session_state.h"
-#include "core/session_stats.h"
 #include "core/sites.h"
 
 /*
@@ -124,10 +123,10 @@ static uint64_t growth(const struct rp_limit *limit, const struct rp_session *se
 	return (until != UINT64_MAX ? until : rp_load_relaxed(&limit->skipped)) - reported;
 }
 
-uint64_t rp_limits_unreported(const struct rp_session *session)
+uint64_t rp_limits_skipped(const struct rp_session *session)
 {
 	struct rp_limit *limit;
-	uint64_t sum = 0;
+	uint64_t sum = session->skipped;
 
 	cds_list_for_each_entry(limit, &rp_core.limits, node)
 		sum += growth(limit, session);
@@ -165,33 +164,56 @@ static int emit(struct rp_session *session, const struct rp_def *def, uint64_t c
 			       (uint32_t)(provider_bytes + name_bytes + 8));
 }
 
-/* Add one limit's growth to the session's count, and pin its definition. */
+/* Return a limit whose growth the session or the snapshot has not reported; NULL: none. */
+static struct rp_limit *find_growth(const struct rp_session *session)
+{
+	struct rp_limit *limit, *first = NULL;
+
+	cds_list_for_each_entry(limit, &rp_core.limits, node) {
+		if (growth(limit, session) == 0)
+			continue;
+		if (!session->is_snapshot)
+			return limit;
+		/* A snapshot takes nothing from its session: it goes through the definitions. */
+		if (limit->def->public.serial > session->limits_reported &&
+		    (!first || limit->def->public.serial < first->def->public.serial))
+			first = limit;
+	}
+	return first;
+}
+
+/* Count one limit's growth as reported, and pin its definition. */
 static struct rp_def *take_growth(struct rp_session *session, uint64_t *ret_count)
 {
 	struct rp_limit *limit;
 	struct rp_def *def = NULL;
 
 	pthread_mutex_lock(&rp_core.lock);
-	cds_list_for_each_entry(limit, &rp_core.limits, node) {
+	limit = find_growth(session);
+	if (limit) {
 		*ret_count = growth(limit, session);
-		if (*ret_count == 0)
-			continue;
-		limit->sessions[session->slot].reported += *ret_count;
-		rp_session_count_skipped(session, *ret_count);
+		if (!session->is_snapshot) {
+			limit->sessions[session->slot].reported += *ret_count;
+			session->skipped += *ret_count;
+		}
 		def = limit->def;
 		def->pins++;
-		break;
 	}
 	pthread_mutex_unlock(&rp_core.lock);
 	return def;
 }
 
+/* `returned` is the growth if the sink has refused the report. */
 static void settle(struct rp_session *session, struct rp_def *def, uint64_t returned)
 {
 	pthread_mutex_lock(&rp_core.lock);
 	def->pins--;
-	def->limit->sessions[session->slot].reported -= returned;
-	rp_session_uncount_skipped(session, returned);
+	if (!session->is_snapshot) {
+		def->limit->sessions[session->slot].reported -= returned;
+		session->skipped -= returned;
+	} else if (returned == 0) {
+		session->limits_reported = def->public.serial;
+	}
 	pthread_mutex_unlock(&rp_core.lock);
 }
 

@@ -47,13 +47,13 @@ bool rp_limit_is(const struct rp_limit *limit, const struct rp_event_decl *decl)
 void rp_limits_begin(const struct rp_session *session);
 void rp_limit_switch(struct rp_limit *limit, const struct rp_session *session, bool on);
 
-/*
- * Return the number of skipped events that the session wanted and has not reported. With the lock
- * held.
- */
-uint64_t rp_limits_unreported(const struct rp_session *session);
+/* Return the number of skipped events that the session wanted. With the lock held. */
+uint64_t rp_limits_skipped(const struct rp_session *session);
 
-/* Emit the events skipped since the last call. Return: as rp_session_emit(). Without the lock. */
+/*
+ * Emit the events skipped since the last call. A snapshot emits what its session would, which
+ * still emits it, too. Return: as rp_session_emit(). Without the lock.
+ */
 int rp_limits_emit(struct rp_session *session);
 
 #endif

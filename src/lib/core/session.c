@@ -190,14 +190,14 @@ static uint32_t choose_slot(uint64_t free_slots)
 }
 
 /* The slots above those of `session`, because writers visit slots in ascending order. */
-static uint64_t slots_behind(const struct rp_session *session)
+static uint64_t slots_after(const struct rp_session *session)
 {
 	return session ? ~0ull << (64 - __builtin_clzll(session->slots)) : ~0ull;
 }
 
-static int admit(struct rp_session *session, const struct rp_session *behind)
+static int admit(struct rp_session *session, const struct rp_session *after)
 {
-	uint64_t free_slots = ~rp_core.slots_used & RP_SESSION_BITS & slots_behind(behind);
+	uint64_t free_slots = ~rp_core.slots_used & RP_SESSION_BITS & slots_after(after);
 
 	if (__builtin_popcountll(free_slots) < (session->state_rings ? 2 : 1))
 		return -ENOSPC;
@@ -228,7 +228,7 @@ int rp_session_open(const struct rp_session_setup *setup, struct rp_session **re
 	if (ret != 0)
 		return ret;
 	pthread_mutex_lock(&rp_core.lock);
-	ret = admit(session, setup->behind);
+	ret = admit(session, setup->after);
 	pthread_mutex_unlock(&rp_core.lock);
 	if (ret != 0) {
 		free_session(session);

@@ -25,6 +25,7 @@
 #include "ring/slot.h"
 
 #define POINT_NS 1000000000u		/* between sequence points of a stream without new losses */
+#define STEP_NS 1000000000u		/* longer than between two checks of a blocked output */
 
 /* At the end, the state events are merged with the other events. */
 static void take_state_rings(struct rp_session *session)
@@ -164,19 +165,24 @@ static void fail(struct rp_session *session, int error)
 	rp_wait_wake(slot);
 }
 
-/* Limit the wait for a peer that reads nothing and, while the session stops, for a slow peer. */
+/*
+ * Limit the wait for a peer that reads nothing and, while the session stops, for a slow peer. If
+ * more than STEP_NS have passed since the last call, the process did not run: because of SIGSTOP, a
+ * debugger or a paused container. The wait for a peer that reads nothing then begins again.
+ */
 bool rp_session_may_wait(struct rp_session *session)
 {
+	struct rp_session_finish *finish = &session->finish;
 	const struct rp_sink *sink = session->sink;
-	uint64_t now = rp_clock_monotonic_ns();
+	uint64_t now = rp_clock_monotonic_ns(), step = now - finish->checked_ns;
+	bool is_new = sink->busy || sink->bytes != finish->sink_bytes || step > STEP_NS;
 
-	if (sink->busy)
-		session->finish.until_ns = now + RP_SLOW_NS;
-	if (sink->busy || sink->bytes != session->finish.sink_bytes)
-		session->finish.deadline_ns = now + RP_FINISH_NS;
-	session->finish.sink_bytes = sink->bytes;
+	finish->checked_ns = now;
+	finish->idle_ns = is_new ? 0 : finish->idle_ns + step;
+	finish->waited_ns = sink->busy ? 0 : finish->waited_ns + (step < STEP_NS ? step : STEP_NS);
+	finish->sink_bytes = sink->bytes;
 	return session->no_deadline ||
-	       (now < session->finish.deadline_ns && now < session->finish.until_ns);
+	       (finish->idle_ns < RP_FINISH_NS && finish->waited_ns < RP_SLOW_NS);
 }
 
 /* Keep the clock map for snapshots. */

@@ -16,8 +16,8 @@
 #define RP_SESSION_PROVIDERS_MAX 1000u
 
 /*
- * How long writers wait for space if a session is requested to block them without a time, as by
- * settings and clients of .NET. A finishing session waits as long for a peer that reads nothing.
+ * The time for which writers wait for space if a request for a blocking session states none, as
+ * settings and clients of .NET do. A finishing session waits as long for a peer that reads nothing.
  */
 #define RP_BLOCK_MS 2000u
 
@@ -35,7 +35,7 @@ struct rp_session_setup {
 	bool (*wants)(const struct rp_event_def *def, const void *data);
 	const void *wants_data;		/* valid as long as the session */
 	/* Writers visit this session before the new one; or NULL. */
-	const struct rp_session *behind;
+	const struct rp_session *after;
 	/*
 	 * Called once on the drain thread when the session has ended, by request or by itself. It
 	 * must not block. The session still must be passed to rp_session_stop(). May be NULL.

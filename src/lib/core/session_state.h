@@ -28,8 +28,9 @@ enum rp_session_state {
 /* The end of a session: finishing, until the output is complete or its time is up. */
 struct rp_session_finish {
 	bool discard;		/* without delivering the remaining events */
-	uint64_t deadline_ns;	/* moved when the output accepts bytes */
-	uint64_t until_ns;	/* … but not beyond this time */
+	uint64_t checked_ns;	/* time of the previous rp_session_may_wait(), or of the stop */
+	uint64_t idle_ns;	/* waited since the output accepted bytes */
+	uint64_t waited_ns;	/* … since the stop */
 	uint64_t sink_bytes;	/* that the sink had written in the previous pass */
 };
 
@@ -51,7 +52,6 @@ struct rp_session_reported {
 struct rp_session_counts {
 	uint64_t sink, damaged;		/* lost */
 	uint64_t clamped;
-	uint64_t skipped;		/* and reported: see limit.h */
 	/* Lost. Copied from the slot when all writers have left it: then `quiesced` is true. */
 	uint64_t busy, too_big, blocked, full;
 };
@@ -106,6 +106,9 @@ struct rp_session {
 	uint64_t last_ns;
 	uint64_t passed;		/* the last pass that delivered everything up to its T */
 	struct rp_session_counts counts;
+	uint64_t skipped;		/* by limits, and reported. With the lock: see limit.h */
+	bool is_snapshot;		/* a copy of a session, see snapshot.c */
+	uint64_t limits_reported;	/* by a snapshot: up to this serial of a definition */
 	struct rp_session_reported reported;
 	struct rp_session_window window;
 

@@ -118,16 +118,6 @@ void rp_session_count_batch(struct rp_session *session, struct rp_event_batch *b
 	batch->refused = 0;
 }
 
-void rp_session_count_skipped(struct rp_session *session, uint64_t count)
-{
-	session->counts.skipped += count;
-}
-
-void rp_session_uncount_skipped(struct rp_session *session, uint64_t count)
-{
-	session->counts.skipped -= count;
-}
-
 void rp_session_add_counts(struct rp_session *session, const struct rp_session *state_rings)
 {
 	session->counts.busy += state_rings->counts.busy;
@@ -165,7 +155,7 @@ void rp_session_fill_stats(struct rp_session *session)
 	stats->memory_bytes = session->used_bytes + session->sink->memory_bytes;
 	stats->clamped = session->counts.clamped;
 	stats->shortened = session->sink->shortened;
-	stats->skipped = session->counts.skipped + rp_limits_unreported(session);
+	stats->skipped = rp_limits_skipped(session);
 	stats->rings = session->source_count;
 	if (state_rings) {
 		stats->memory_bytes += state_rings->used_bytes;

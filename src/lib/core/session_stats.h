@@ -36,9 +36,6 @@ void rp_session_add_to_past(const struct rp_session *session);
 void rp_session_count_lost(struct rp_session *session, enum rp_loss_reason reason, uint64_t count);
 /* Move the counts of a batch to the session. */
 void rp_session_count_batch(struct rp_session *session, struct rp_event_batch *batch);
-/* With the lock: count skipped events before their report, and undo it if the sink refuses it. */
-void rp_session_count_skipped(struct rp_session *session, uint64_t count);
-void rp_session_uncount_skipped(struct rp_session *session, uint64_t count);
 /* At the end: add the counts of a session's rings of state events. */
 void rp_session_add_counts(struct rp_session *session, const struct rp_session *state_rings);
 /* Set the counts of a snapshot's copy to those of its session. */

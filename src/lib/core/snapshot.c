@@ -174,6 +174,7 @@ static int init_copy(struct rp_session *copy, const struct rp_session *session)
 	copy->id = session->id;
 	copy->flags = session->flags & RP_SESSION_COARSE;
 	copy->slot = session->slot;
+	copy->is_snapshot = true;
 	copy->begun_ns = session->begun_ns;
 	copy->sources = calloc(2 * (session->ring_count + RP_FALLBACKS), sizeof(*copy->sources));
 	copy->active = calloc(2 * (session->ring_count + RP_FALLBACKS), sizeof(struct rp_source *));
@@ -326,8 +327,8 @@ static bool wait_for_sink(struct rp_snapshot *snapshot)
 
 	(void)copy->sink->ops->flush(copy->sink);
 	(void)poll(&peer, 1, copy->sink->busy ? PAUSE_MS : 50 * PAUSE_MS);
-	if (copy->finish.until_ns == UINT64_MAX && is_ending(snapshot->session))
-		copy->finish.until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
+	if (!is_ending(snapshot->session))
+		copy->finish.waited_ns = 0;
 	return rp_session_may_wait(copy);
 }
 
@@ -345,8 +346,7 @@ int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
 
 	copy->sink = sink;
 	copy->last_ns = snapshot->start_ns;
-	copy->finish.deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
-	copy->finish.until_ns = UINT64_MAX;
+	copy->finish.checked_ns = rp_clock_monotonic_ns();
 	do {
 		ret = give_all(snapshot);
 	} while (ret == -EAGAIN && wait_for_sink(snapshot));

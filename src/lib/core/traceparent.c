@@ -9,6 +9,7 @@
  *	53	2	flags
  *	55		the end, or in a later version '-' and its further members
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -36,15 +37,25 @@ static bool parse_hex(const char *text, uint8_t *bytes, size_t size)
 	return true;
 }
 
-static char *print_hex(char *to, const uint8_t *bytes, size_t size)
+/*
+ * Print 4 bytes as 8 digits. Each half of a byte first becomes a byte of its own, high half first,
+ * and all of them become digits simultaneously.
+ */
+static void print_hex4(char *to, const uint8_t *bytes)
 {
-	static const char digits[] = "0123456789abcdef";
+	const uint64_t ones = UINT64_MAX / 0xff;
+	uint32_t loaded;
+	uint64_t halves;
 
-	for (size_t i = 0; i < size; i++) {
-		*to++ = digits[bytes[i] >> 4];
-		*to++ = digits[bytes[i] & 0xf];
-	}
-	return to;
+	memcpy(&loaded, bytes, sizeof(loaded));
+	halves = le32toh(loaded);
+	halves = (halves | halves << 16) & 0x0000ffff0000ffff;
+	halves = (halves | halves << 8) & 0x00ff00ff00ff00ff;
+	halves = (halves >> 4 | halves << 8) & 0x0f * ones;
+	/* The bytes of the letters are 10 or more. */
+	halves += '0' * ones + ((halves + 6 * ones) >> 4 & ones) * ('a' - '9' - 1);
+	halves = htole64(halves);
+	memcpy(to, &halves, sizeof(halves));
 }
 
 static bool is_zero(const uint8_t *bytes, size_t size)
@@ -58,11 +69,12 @@ static bool is_zero(const uint8_t *bytes, size_t size)
 
 static void make_span(uint8_t span[8])
 {
-	do {
-		uint64_t number = rp_activity_number();
+	uint64_t number;
 
-		memcpy(span, &number, sizeof(number));
-	} while (is_zero(span, 8));
+	do {
+		number = rp_activity_number();
+	} while (number == 0);
+	memcpy(span, &number, sizeof(number));
 }
 
 RP_PUBLIC int rp_traceparent_parse(const char *text, size_t size,
@@ -96,15 +108,13 @@ RP_PUBLIC void rp_traceparent_generate(struct rp_activity *ret_activity, uint8_t
 RP_PUBLIC void rp_traceparent_print(const struct rp_activity *activity, uint8_t flags,
 				    char text[RP_TRACEPARENT_SIZE])
 {
-	static const uint8_t version;
-
-	flags &= KNOWN_FLAGS;
-	text = print_hex(text, &version, 1);
-	*text++ = '-';
-	text = print_hex(text, activity->id.bytes, 16);
-	*text++ = '-';
-	text = print_hex(text, activity->related.bytes + 8, 8);
-	*text++ = '-';
-	text = print_hex(text, &flags, 1);
-	*text = '\0';
+	text[0] = text[1] = '0';
+	text[2] = text[35] = text[52] = '-';
+	for (int i = 0; i < 16; i += 4)
+		print_hex4(text + 3 + 2 * i, activity->id.bytes + i);
+	for (int i = 0; i < 8; i += 4)
+		print_hex4(text + 36 + 2 * i, activity->related.bytes + 8 + i);
+	text[53] = '0';
+	text[54] = (char)('0' + (flags & KNOWN_FLAGS));
+	text[LENGTH] = '\0';
 }

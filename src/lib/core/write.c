@@ -35,7 +35,10 @@
 #include "unwind/host_frames.h"
 #include "unwind/unwind.h"
 
-/* A longer copy would be aborted repeatedly by the library's own membarriers. */
+/*
+ * A longer copy would be aborted repeatedly by the membarriers with which the drain thread reads
+ * rings. It does not read those of an overwriting session.
+ */
 #define RSEQ_PAYLOAD_MAX 4096u
 #define ABORTS_MAX 7	/* attempts in write_slot() */
 
@@ -75,6 +78,17 @@ static void set_length(struct rp_write *write, uint32_t event, uint64_t payload_
 	write->step = rp_record_step(length);
 }
 
+/*
+ * Whether a restartable section writes the record. An overwriting session has few fallback locks. A
+ * thread that leaves a write under a lock and then makes no call keeps that lock; if it leaves a
+ * section, nothing remains.
+ */
+static inline bool is_for_section(const struct rp_write *write, uint64_t payload_bytes)
+{
+	return payload_bytes <= RSEQ_PAYLOAD_MAX ||
+	       write->step <= rp_load_relaxed(&write->slot->section_step);
+}
+
 static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_bytes)
 {
 	enum rp_write_result result = RP_WRITE_NO_RING;
@@ -82,7 +96,7 @@ static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_
 
 	if (payload_bytes > RP_PAYLOAD_MAX)
 		return rp_slot_refuse(write);
-	if (rp_rseq_usable && payload_bytes <= RSEQ_PAYLOAD_MAX) {
+	if (rp_rseq_usable && is_for_section(write, payload_bytes)) {
 		for (int i = 0; i < ABORTS_MAX; i++) {
 			result = rp_slot_write_rseq(write);
 			if (result != RP_WRITE_ABORTED)
@@ -104,14 +118,15 @@ static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_
 
 /*
  * Take the stack by frame pointers alone. It ends at a function without one. `missing`: some unwind
- * rules were not cached.
+ * rules were not cached. The frame pointer of the library's own function is certain, but that of
+ * its caller may be anything, so the stack then ends at the caller.
  */
 static __attribute__((noinline, cold)) unsigned int
 take_by_frame_pointers(const void *frame, uint64_t *ret_frames, bool missing)
 {
-	unsigned int count = rp_thread_stack(frame, ret_frames, RP_STACK_MAX);
+	unsigned int count = rp_thread_stack(frame, ret_frames, missing ? 1 : RP_STACK_MAX);
 
-	if (missing && count > 0 && count < RP_STACK_MAX)
+	if (missing && count > 0)
 		ret_frames[count++] = RP_FRAME_CUT;
 	return count;
 }

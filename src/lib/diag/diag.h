@@ -46,9 +46,10 @@ void rp_diag_wait_open(void);
 void rp_diag_poll(void);
 
 /*
- * Let the host poll until a client connects, with rp_diag_fd(), and start the thread then, with
- * rp_diag_dispatch(). It has no effect in a process that connects to a tool, has another port than
- * the default one, or suspends its start-up. Call before rp_diag_start().
+ * Start the diagnostics thread only when a client connects: the host polls rp_diag_fd() and then
+ * calls rp_diag_dispatch(), which starts it. This has no effect in a process that connects to a
+ * tool, has a port in addition to the default one, or suspends its start-up. Call before
+ * rp_diag_start().
  */
 void rp_diag_start_on_demand(void);
 

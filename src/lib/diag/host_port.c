@@ -9,8 +9,8 @@
 #include "base/sized.h"
 #include "base/thread.h"
 #include "base/utf.h"
-#include "diag/diag.h"
 #include "diag/host_port.h"
+#include "diag/server.h"
 #include "sample/sample.h"
 
 #define REPLY_BYTES_MAX 65000u
@@ -67,7 +67,7 @@ void rp_host_start_up(void)
 {
 	const struct rp_host *host = rp_host_get();
 
-	if (!host || rp_ports_suspended(rp_diag_ports()))
+	if (!host || rp_ports_suspended(&rp_server.ports))
 		return;
 	if (rp_exchange_seq_cst(&started, host) != host && host->start_up)
 		host->start_up(host->data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks up the symbols of addresses on a separate thread, with limits on time and memory. The
- * thread holds the table of mappings and reads symbols from it.
+ * thread holds the table of mappings and reads the symbols of the mapped files.
  */
 #ifndef RP_HOST_RESOLVE_H
 #define RP_HOST_RESOLVE_H

@@ -38,6 +38,8 @@ struct rp_symbols_query {
 	/* Called for each function that contains some of them; `end` is exclusive. */
 	void (*found)(void *data, uint64_t start, uint64_t end, const char *name);
 	bool (*is_over)(void *data);	/* called at intervals; true: stop the search */
+	/* Open a debug file for reading. A descriptor for close(2); -1: none. NULL: open(2). */
+	int (*open_debug)(void *data, const char *path);
 	void *data;
 };
 

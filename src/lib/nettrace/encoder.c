@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/heap.h"
 #include "nettrace/encoder_parts.h"
 
 #include <assert.h>
 
-#include "nettrace/metadata.h"
+#include "base/heap.h"
 #include "nettrace/thread_rows.h"
 
 /* A block holds one event of the largest size and is closed when the next might not fit. */
@@ -93,22 +92,12 @@ int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32
 	return ret;
 }
 
-static void destroy_type(struct rp_encoder_event_type *type)
-{
-	if (!type)
-		return;
-	rp_plan_fini(&type->plan);
-	rp_outbuf_fini(&type->blob);
-	rp_heap_free(type->raw);
-	rp_heap_free(type);
-}
-
 void rp_encoder_destroy(struct rp_encoder *encoder)
 {
 	if (!encoder)
 		return;
 	for (uint32_t i = 0; i < encoder->type_count; i++)
-		destroy_type(encoder->types[i]);
+		rp_encoder_destroy_type(encoder->types[i]);
 	rp_heap_free(encoder->types);
 	rp_heap_free(encoder->block);
 	rp_thread_table_fini(&encoder->threads);
@@ -120,57 +109,6 @@ void rp_encoder_destroy(struct rp_encoder *encoder)
 	rp_delivery_fini(&encoder->delivery);
 	rp_self_describing_fini(&encoder->described);
 	rp_heap_free(encoder);
-}
-
-static int grow_types(struct rp_encoder *encoder)
-{
-	uint32_t capacity = encoder->type_capacity ? encoder->type_capacity * 2 : 16;
-	struct rp_encoder_event_type **types;
-
-	if (encoder->type_count < encoder->type_capacity)
-		return 0;
-	types = rp_heap_resize(encoder->types, capacity * sizeof(*types));
-	if (!types)
-		return -ENOMEM;
-	encoder->types = types;
-	encoder->type_capacity = capacity;
-	return 0;
-}
-
-int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *definition,
-		      struct rp_encoder_event_type **ret_type)
-{
-	struct rp_encoder_event_type *type;
-	int ret = grow_types(encoder);
-
-	if (ret < 0)
-		return ret;
-	type = rp_heap_zalloc(1, sizeof(*type));
-	if (!type)
-		return -ENOMEM;
-	ret = rp_plan_make(&type->plan, definition->fields,
-			   definition->is_wire ? 0 : definition->field_count);
-	if (!ret) {
-		type->plain.metadata_id = encoder->used_ids + encoder->type_count + 1;
-		type->plain.bytes = UINT32_MAX;
-		type->is_internal = definition->is_internal;
-		if (encoder->stream.is_v6)
-			ret = rp_metadata_write_row(&type->blob, type->plain.metadata_id,
-						    definition);
-		else
-			rp_metadata_write(&type->blob, type->plain.metadata_id, definition);
-		if (type->blob.failed)
-			ret = -ENOMEM;
-	}
-	if (!ret)
-		ret = rp_self_describing_copy(definition, &type->raw);
-	if (ret < 0) {
-		destroy_type(type);
-		return ret;
-	}
-	encoder->types[encoder->type_count++] = type;
-	*ret_type = type;
-	return 0;
 }
 
 /* In V4 a definition is the payload of an event. */
@@ -307,31 +245,24 @@ static int close_block(struct rp_encoder *encoder)
 	return 0;
 }
 
-/* The slot of a thread in V6 has this instead of a number. Return: 0: no name. */
-static uint32_t hash_name(const char *name)
-{
-	uint32_t hash = 0;
-
-	for (; name && *name; name++)
-		hash = (hash ^ (uint8_t)*name) * 0x01000193u | 1;
-	return hash;
-}
-
-/* V6: put the thread's row before its first event, and another row when it gets another name. */
+/*
+ * V6: put the thread's row before its first event, and another row when it gets another name, key
+ * or value. The slot of a thread has their hash instead of a number.
+ */
 static int put_thread(struct rp_encoder *encoder, const struct rp_encoder_event *event)
 {
 	const uint32_t process = event->process ? event->process : encoder->process_id;
-	const uint32_t name = hash_name(event->thread_name);
+	const uint32_t hash = rp_thread_row_hash(event->row);
 	struct rp_thread_slot *thread = encoder->thread;
 
 	if (thread->index &&
-	    (!name || name == thread->sequence || encoder->next_index >= INDEX_NAMED_MAX))
+	    (!hash || hash == thread->sequence || encoder->next_index >= INDEX_NAMED_MAX))
 		return 0;
 	if (rp_thread_row_put(&encoder->thread_rows, encoder->next_index, process, event->thread,
-			      event->thread_name) < 0)
+			      event->row) < 0)
 		return -ENOMEM;
 	thread->index = encoder->next_index++;
-	thread->sequence = name;
+	thread->sequence = hash;
 	return 0;
 }
 
@@ -339,7 +270,7 @@ static int put_thread(struct rp_encoder *encoder, const struct rp_encoder_event 
 static int prepare_v6(struct rp_encoder *encoder, const struct rp_encoder_event *event,
 		      struct rp_header_state *now)
 {
-	if ((!encoder->thread->index || event->thread_name) && put_thread(encoder, event) < 0)
+	if ((!encoder->thread->index || event->row) && put_thread(encoder, event) < 0)
 		return -ENOMEM;
 	now->capture_thread = INDEX_EVENTS;
 	now->thread = encoder->thread->index;
@@ -468,14 +399,22 @@ static int put_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	return 0;
 }
 
+/* The raw event is in the stream. Without memory, the described one is left out. */
+static __attribute__((noinline)) void put_described(struct rp_encoder *encoder,
+						    const struct rp_encoder_event *raw)
+{
+	struct rp_encoder_event event;
+
+	if (rp_self_describing_get(&encoder->described, encoder, raw->type->raw, raw, &event) == 1)
+		(void)rp_encoder_event(encoder, &event);
+}
+
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
 {
 	int ret = put_event(encoder, event);
 
-	/* The raw event is in the stream. Without memory, the described one is left out. */
 	if (ret == 0 && __builtin_expect(event->type->raw != NULL, 0))
-		(void)rp_self_describing_put(&encoder->described, encoder, event->type->raw,
-					     event);
+		put_described(encoder, event);
 	return ret;
 }
 
@@ -571,7 +510,8 @@ uint64_t rp_encoder_consumed_events(const struct rp_encoder *encoder)
 size_t rp_encoder_memory(const struct rp_encoder *encoder)
 {
 	size_t bytes = sizeof(*encoder) + BLOCK_BYTES + encoder->stream.output.capacity +
-		encoder->metadata.capacity + rp_stack_set_memory(&encoder->stacks) +
+		encoder->metadata.capacity + encoder->thread_rows.capacity +
+		rp_stack_set_memory(&encoder->stacks) + rp_label_set_memory(&encoder->labels) +
 		encoder->delivery.capacity * sizeof(*encoder->delivery.blocks) +
 		encoder->threads.capacity * sizeof(*encoder->threads.slots) +
 		encoder->type_capacity * sizeof(*encoder->types) +

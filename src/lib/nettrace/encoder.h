@@ -14,6 +14,8 @@
 #include "base/event_definition.h"
 
 struct rp_encoder;
+struct rp_outbuf;
+struct rp_thread_row;
 struct rp_encoder_event_type;	/* a definition this stream knows, with its conversion plan */
 
 struct rp_encoder_info {
@@ -47,7 +49,11 @@ struct rp_encoder_event {
 	 */
 	const uint8_t *labels;
 	size_t label_bytes;
-	const char *thread_name;	/* V6; NULL or "": unknown, the thread keeps its name */
+	/*
+	 * V6: a row of another stream, whose name, keys and values the thread gets. NULL, or a row
+	 * with neither: the thread keeps its own.
+	 */
+	const struct rp_thread_row *row;
 	const void *payload;		/* in the layout of types.h; missing bytes are zero */
 	size_t payload_bytes;
 };
@@ -87,6 +93,17 @@ int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32
  */
 int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *definition,
 		      struct rp_encoder_event_type **ret_type);
+
+/* Return: the metadata id of the definition that is added next. */
+uint32_t rp_encoder_next_id(const struct rp_encoder *encoder);
+
+/*
+ * As rp_encoder_define(), with a definition that is encoded already, as the payload of V4's
+ * metadata event or as V6's row. The payloads of its events are not converted. The encoder takes
+ * the memory of `definition`, also on failure. 0; -ENOMEM.
+ */
+int rp_encoder_define_encoded(struct rp_encoder *encoder, struct rp_outbuf *definition,
+			      struct rp_encoder_event_type **ret_type);
 
 /*
  * Add one event. The encoder converts its strings to UTF-16 and gives it the next number of its

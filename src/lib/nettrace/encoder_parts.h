@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder: encoder.c has types and events, points.c sequence points, losses and rows. */
+/*
+ * The encoder: encoder.c has events, encoder_types.c their types, points.c sequence points, losses
+ * and rows.
+ */
 #ifndef RP_NETTRACE_ENCODER_PARTS_H
 #define RP_NETTRACE_ENCODER_PARTS_H
 
@@ -68,6 +71,8 @@ struct rp_encoder {
 	struct rp_self_describing_types described;
 	uint32_t used_ids;		/* the highest metadata id of the stream that continues */
 };
+
+void rp_encoder_destroy_type(struct rp_encoder_event_type *type);
 
 /* V6: put the rows of the two capture threads. 0; -ENOMEM. */
 int rp_encoder_begin_rows(struct rp_encoder *encoder);

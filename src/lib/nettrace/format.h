@@ -57,6 +57,7 @@ enum rp_nettrace_tag {
 };
 
 #define RP_TRACE_VERSION 4
+#define RP_TRACE_VERSION_MAX 5		/* adds only the tags of definitions, which V4 has here */
 #define RP_BLOCK_VERSION 2
 #define RP_TRACE_BYTES 48
 #define RP_BLOCK_HEADER_BYTES 20

@@ -46,6 +46,7 @@ bool rp_label_set_full(const struct rp_label_set *set, size_t bytes);
 /* The block was written: begin the next one. Its ids continue, or start at 1 if `from_one`. */
 void rp_label_set_next(struct rp_label_set *set, bool from_one);
 
+/* Return: the bytes that the set has allocated. */
 size_t rp_label_set_memory(const struct rp_label_set *set);
 
 #endif

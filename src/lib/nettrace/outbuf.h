@@ -14,6 +14,7 @@
 
 #include "base/heap.h"
 #include "base/utf.h"
+#include "nettrace/event_header.h"
 
 struct rp_outbuf {
 	uint8_t *bytes;
@@ -57,6 +58,13 @@ static inline void rp_outbuf_put_u8(struct rp_outbuf *buf, uint8_t value)
 	rp_outbuf_put(buf, &value, sizeof(value));
 }
 
+static inline void rp_outbuf_put_u16(struct rp_outbuf *buf, size_t value)
+{
+	const uint16_t number = (uint16_t)value;
+
+	rp_outbuf_put(buf, &number, sizeof(number));
+}
+
 static inline void rp_outbuf_put_u32(struct rp_outbuf *buf, uint32_t value)
 {
 	rp_outbuf_put(buf, &value, sizeof(value));
@@ -65,6 +73,40 @@ static inline void rp_outbuf_put_u32(struct rp_outbuf *buf, uint32_t value)
 static inline void rp_outbuf_put_u64(struct rp_outbuf *buf, uint64_t value)
 {
 	rp_outbuf_put(buf, &value, sizeof(value));
+}
+
+/* Replace a number that was put at the offset `at`. */
+static inline void rp_outbuf_patch_u16(struct rp_outbuf *buf, size_t at, size_t value)
+{
+	const uint16_t number = (uint16_t)value;
+
+	if (!buf->failed)
+		memcpy(buf->bytes + at, &number, sizeof(number));
+}
+
+static inline void rp_outbuf_patch_u32(struct rp_outbuf *buf, size_t at, size_t value)
+{
+	const uint32_t number = (uint32_t)value;
+
+	if (!buf->failed)
+		memcpy(buf->bytes + at, &number, sizeof(number));
+}
+
+/* Put a number of version 6. */
+static inline void rp_outbuf_put_varint(struct rp_outbuf *buf, uint64_t value)
+{
+	uint8_t bytes[10];
+
+	rp_outbuf_put(buf, bytes, (size_t)(rp_wire_varint_put(bytes, value) - bytes));
+}
+
+/* Put a text of version 6. NULL counts as the empty text. */
+static inline void rp_outbuf_put_text8(struct rp_outbuf *buf, const char *text)
+{
+	const size_t bytes = text ? strlen(text) : 0;
+
+	rp_outbuf_put_varint(buf, bytes);
+	rp_outbuf_put(buf, text, bytes);
 }
 
 /* Put UTF-8 as UTF-16. */

@@ -6,44 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Return the days from 1970-01-01 to a Gregorian date. A year begins with March here. */
-static int64_t days_since_1970(int64_t year, int month, int day)
-{
-	int64_t shifted = month <= 2 ? year - 1 : year;
-	int64_t era = shifted / 400, of_era = shifted % 400;
-	int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-
-	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-/* The bytes: year, month, day of week, day, hour, minute, second, millisecond, each a u16. */
-int64_t rp_reader_utc_ns(const uint8_t *bytes)
-{
-	uint16_t f[8];
-	int64_t seconds;
-
-	memcpy(f, bytes, sizeof(f));
-	/* Nanoseconds in 64 bits reach from 1678 to 2262. */
-	if (f[0] < 1700 || f[0] > 2261 || f[1] < 1 || f[1] > 12 || f[3] < 1 || f[3] > 31 ||
-	    f[4] > 23 || f[5] > 59 || f[6] > 60 || f[7] > 999)
-		return 0;
-	seconds = days_since_1970(f[0], f[1], f[3]) * 86400 + f[4] * 3600 + f[5] * 60 + f[6];
-	return seconds * 1000000000 + f[7] * 1000000ll;
-}
-
-int rp_reader_check_info(struct rp_reader *reader)
-{
-	const struct rp_reader_info *info = &reader->info;
-
-	if (!info->ticks_per_second || info->ticks_per_second > INT64_MAX)
-		return rp_reader_fail(reader, -EBADMSG, reader->source.offset,
-				      "a clock without a rate");
-	if (info->pointer_bytes != 4 && info->pointer_bytes != 8)
-		return rp_reader_fail(reader, -EBADMSG, reader->source.offset,
-				      "pointers of %u bytes", info->pointer_bytes);
-	return 0;
-}
-
 /* Before version 6, the length of a name follows the magic; after it, 0 and the version. */
 static int take_header(struct rp_reader *reader)
 {

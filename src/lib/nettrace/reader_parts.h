@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reader's parts: reader.c has the events, reader_open.c the beginning of a file, reader_v4.c
- * and reader_v6.c the outer layers of the two formats.
+ * and reader_v6.c the outer layers of the two formats, reader_take.c what all of them take.
  */
 #ifndef RP_NETTRACE_READER_PARTS_H
 #define RP_NETTRACE_READER_PARTS_H
@@ -131,12 +131,9 @@ bool rp_reader_enter_span(struct rp_reader *reader);
 /* Note a gap in what is read: no thread's number before it is comparable with one after it. */
 void rp_reader_add_gap(struct rp_reader *reader);
 
-/* Note the begin and the end of a block. */
+/* Note the start and the end of a block. */
 void rp_reader_begin_block(struct rp_reader *reader);
 void rp_reader_end_block(struct rp_reader *reader);
-
-#define RP_READER_VERSION_MESSAGE \
-	"nettrace version %u, while versions 4 and 6 alone can be read,"
 
 /* Record an error with its offset and message, and return it. */
 __attribute__((format(printf, 4, 5)))
@@ -162,7 +159,14 @@ int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint
  * Count losses by the step from a thread's last number to the number before its next. A backward
  * step counts as INT32_MAX, the largest step, as in TraceEvent.
  */
-void rp_reader_count_lost(struct rp_reader *reader, uint32_t last, uint32_t expected);
+static inline void rp_reader_count_lost(struct rp_reader *reader, uint32_t last,
+					uint32_t expected)
+{
+	int32_t step = (int32_t)(expected - last);
+
+	if (step)
+		reader->stats.lost += (uint32_t)(step > 0 ? step : INT32_MAX);
+}
 
 /*
  * Count missing events by such a step: as losses if the numbers are comparable, otherwise as lost

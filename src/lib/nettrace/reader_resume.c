@@ -22,9 +22,8 @@
 /* A search gives up after it checked this much, plus SKIPPED_FACTOR times what it skipped. */
 #define CHECKED_MAX (256u << 20)
 #define SKIPPED_FACTOR 64u
-/* The source can free bytes that are skipped. A search skips so many in one step. */
+/* The source can free bytes that are skipped. A search skips this many in one step. */
 #define SKIP_BYTES (256u << 10)
-#define RANGES_MAX 1024u
 
 /* A possible block at a place of the stream. */
 struct found_block {
@@ -39,26 +38,6 @@ struct found_block {
 	bool is_later;			/* of a later version of the format */
 	enum rp_block_proof proof;
 };
-
-void rp_reader_add_damage(struct rp_reader *reader, uint64_t offset, uint64_t bytes,
-			  const char *reason)
-{
-	struct rp_reader_resume *resume = &reader->resume;
-	struct rp_reader_damage *ranges = (void *)resume->ranges.bytes, damage = {
-		.size = sizeof(damage), .offset = offset, .bytes = bytes, .reason = reason,
-	};
-	const size_t count = resume->ranges.size / sizeof(damage);
-
-	resume->damaged_bytes += bytes;
-	if (count && resume->range_count == count &&
-	    ranges[count - 1].offset + ranges[count - 1].bytes == offset) {
-		ranges[count - 1].bytes += bytes;
-		return;
-	}
-	resume->range_count++;
-	if (count < RANGES_MAX)
-		rp_outbuf_put(&resume->ranges, &damage, sizeof(damage));
-}
 
 void rp_reader_resume_fini(struct rp_reader_resume *resume)
 {
@@ -246,10 +225,10 @@ static int find_v4(struct rp_reader *reader, size_t at, struct found_block *foun
 		return ret;
 	header = find_name_v4(bytes_at(reader, at),
 			      reader->source.end - reader->source.start - at, found);
-	if (!header && ret < 0)
+	ret = header ? peek(reader, at + header, 4) : ret;
+	if (ret < 0)
 		return ret;
-	if (!header || peek(reader, at + header, 4) < 0 ||
-	    u32_at(reader, at + header) > BLOCK_MAX) {
+	if (!header || u32_at(reader, at + header) > BLOCK_MAX) {
 		found->reason = "no block";
 		return 0;
 	}

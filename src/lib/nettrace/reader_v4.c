@@ -65,6 +65,21 @@ static int begin_object(struct rp_reader *reader, struct trace_object *object)
 	return ret < 0 ? ret : 1;
 }
 
+/* Refuse an object that is of another version than these, or that only later readers can read. */
+static int check_version(struct rp_reader *reader, const struct trace_object *object,
+			 const char *what, uint32_t least, uint32_t most)
+{
+	if (object->version < least || object->version > most)
+		return rp_reader_fail(reader, -EPROTONOSUPPORT, object->version_at,
+				      "%s of version %u, while versions %u to %u can be read,",
+				      what, object->version, least, most);
+	if (object->min_reader > most)
+		return rp_reader_fail(reader, -EPROTONOSUPPORT, object->version_at + 4,
+				      "%s that needs a reader of version %u, while this one has "
+				      "version %u,", what, object->min_reader, most);
+	return 0;
+}
+
 static int take_trace(struct rp_reader *reader)
 {
 	struct rp_reader_info *info = &reader->info;
@@ -103,10 +118,9 @@ int rp_reader_take_header_v4(struct rp_reader *reader, uint32_t name_bytes)
 		return ret < 0 ? ret : -EBADMSG;
 	if (strcmp(object.name, "Trace"))
 		return -EBADMSG;
-	if (object.version != RP_TRACE_VERSION || object.min_reader > RP_TRACE_VERSION)
-		return rp_reader_fail(reader, -EPROTONOSUPPORT, object.version_at,
-				      RP_READER_VERSION_MESSAGE, object.version);
-	return take_trace(reader);
+	ret = check_version(reader, &object, "a Trace object", RP_TRACE_VERSION,
+			    RP_TRACE_VERSION_MAX);
+	return ret < 0 ? ret : take_trace(reader);
 }
 
 static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
@@ -187,22 +201,6 @@ static int take_content(struct rp_reader *reader, bool has_events, struct rp_cur
 	return check_tag(reader, *--ret_block->end, RP_TAG_END);
 }
 
-enum rp_block_kind rp_block_kind_of(const uint8_t *name, size_t bytes)
-{
-	static const char *const names[] = {
-		[RP_BLOCK_EVENT] = "EventBlock",
-		[RP_BLOCK_METADATA] = "MetadataBlock",
-		[RP_BLOCK_SEQUENCE_POINT] = "SPBlock",
-		[RP_BLOCK_STACK] = "StackBlock",
-	};
-
-	for (size_t i = RP_BLOCK_EVENT; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strlen(names[i]) == bytes && !memcmp(names[i], name, bytes))
-			return (enum rp_block_kind)i;
-	}
-	return RP_BLOCK_END;
-}
-
 int rp_reader_take_object_v4(struct rp_reader *reader)
 {
 	struct rp_cursor block;
@@ -213,10 +211,9 @@ int rp_reader_take_object_v4(struct rp_reader *reader)
 
 	if (ret <= 0)
 		return ret;
-	if (object.version > RP_BLOCK_VERSION || object.min_reader > RP_BLOCK_VERSION)
-		return rp_reader_fail(reader, -EPROTONOSUPPORT, object.version_at,
-			    "a block of version %u, while versions up to %u can be read,",
-			    object.version, RP_BLOCK_VERSION);
+	ret = check_version(reader, &object, "a block", 0, RP_BLOCK_VERSION);
+	if (ret < 0)
+		return ret;
 	events = !strcmp(object.name, "EventBlock");
 	ret = take_content(reader, events, &block);
 	if (ret < 0)

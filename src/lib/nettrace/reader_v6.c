@@ -107,9 +107,12 @@ int rp_reader_take_header_v6(struct rp_reader *reader)
 	uint8_t kind = RP_BLOCK_END;
 	int ret = rp_reader_take_u32(reader, &major);
 
-	if (ret == 0 && major != RP_NETTRACE_V6)
+	if (ret == 0 && major > RP_NETTRACE_V6)
+		return rp_reader_fail(reader, -EPROTONOSUPPORT, version_at, "nettrace version %u, "
+				      "while versions 4 to 6 alone can be read,", major);
+	if (ret == 0 && major < RP_NETTRACE_V6)
 		return rp_reader_fail(reader, -EPROTONOSUPPORT, version_at,
-				      RP_READER_VERSION_MESSAGE, major);
+				      "version %u in a file header of version 6 or later,", major);
 	if (ret == 0)
 		ret = rp_reader_take_u32(reader, &reader->minor_version);
 	if (ret == 0)

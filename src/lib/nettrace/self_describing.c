@@ -104,38 +104,6 @@ bool rp_self_describing_begin(struct rp_self_describing *walk, const void *paylo
 	}
 }
 
-/* Whether events of this definition have a name and a payload that may describe itself. */
-static bool is_raw(const struct rp_definition *definition)
-{
-	const struct rp_field *fields = definition->fields;
-
-	return !definition->is_wire && definition->field_count == 2 &&
-	       strncmp(definition->name, "Dynamic", strlen("Dynamic")) == 0 &&
-	       fields[0].type == RP_TYPE_STRING && strcmp(fields[0].name, "name") == 0 &&
-	       fields[1].type == RP_TYPE_ARRAY && fields[1].element == RP_TYPE_U8 &&
-	       strcmp(fields[1].name, "payload") == 0;
-}
-
-int rp_self_describing_copy(const struct rp_definition *definition, struct rp_definition **ret_raw)
-{
-	const size_t bytes = strlen(definition->provider) + 1;
-	struct rp_definition *raw;
-
-	/* A described event may itself have the form of a raw one, which would describe another. */
-	if (definition->is_internal || !is_raw(definition))
-		return 0;
-	raw = rp_heap_alloc(sizeof(*raw) + bytes);
-	if (!raw)
-		return -ENOMEM;
-	*raw = (struct rp_definition){
-		.provider = memcpy(raw + 1, definition->provider, bytes),
-		.level = definition->level,
-		.keywords = definition->keywords,
-	};
-	*ret_raw = raw;
-	return 0;
-}
-
 /*
  * Read a raw event: its name, and the walk over its payload. Return: whether an event can be made
  * of it.
@@ -241,12 +209,12 @@ static int add_type(struct rp_self_describing_types *types, struct rp_encoder *e
 	return 0;
 }
 
-int rp_self_describing_put(struct rp_self_describing_types *types, struct rp_encoder *encoder,
-			   const struct rp_definition *raw, const struct rp_encoder_event *event)
+int rp_self_describing_get(struct rp_self_describing_types *types, struct rp_encoder *encoder,
+			   const struct rp_definition *raw, const struct rp_encoder_event *event,
+			   struct rp_encoder_event *ret_event)
 {
 	struct rp_field fields[FIELDS_MAX];
 	struct rp_definition definition = *raw;
-	struct rp_encoder_event described = *event;
 	struct rp_self_describing walk;
 	struct described_type *type;
 	uint64_t hash;
@@ -268,10 +236,11 @@ int rp_self_describing_put(struct rp_self_describing_types *types, struct rp_enc
 		ret = add_type(types, encoder, &definition, hash, &type);
 	if (ret != 0 || !type->type)
 		return ret;
-	described.type = type->type;
-	described.payload = types->values.bytes;
-	described.payload_bytes = types->values.size;
-	return rp_encoder_event(encoder, &described);
+	*ret_event = *event;
+	ret_event->type = type->type;
+	ret_event->payload = types->values.bytes;
+	ret_event->payload_bytes = types->values.size;
+	return 1;
 }
 
 size_t rp_self_describing_memory(const struct rp_self_describing_types *types)

@@ -39,13 +39,6 @@ bool rp_self_describing_begin(struct rp_self_describing *walk, const void *paylo
 bool rp_self_describing_next(struct rp_self_describing *walk, struct rp_field *ret_field,
 			     struct rp_value *ret_value);
 
-/*
- * Copy what a described event has of its raw event's definition: provider, level and keywords. The
- * caller frees the copy. It is NULL for definitions of other events. Return: 0; -ENOMEM.
- */
-int rp_self_describing_copy(const struct rp_definition *definition,
-			    struct rp_definition **ret_raw);
-
 #define RP_SELF_DESCRIBING_TYPES 1024u
 
 /* The types of an encoder's stream that come from payloads. A zeroed struct has none. */
@@ -58,13 +51,15 @@ struct rp_self_describing_types {
 };
 
 /*
- * Put the event that a raw event describes, with its time, thread, stack and ids. Nothing is put
+ * Make the event that a raw event describes, with its time, thread, stack and ids. There is none
  * for other payloads, for names that no event can have, and after RP_SELF_DESCRIBING_TYPES types,
- * because names may come from data. Return: 0; -ENOMEM.
- * @raw: from rp_self_describing_copy().
+ * because names may come from data. Return: 1; 0: there is none; -ENOMEM.
+ * @raw: provider, level and keywords of the raw event.
+ * @ret_event: valid until the next call.
  */
-int rp_self_describing_put(struct rp_self_describing_types *types, struct rp_encoder *encoder,
-			   const struct rp_definition *raw, const struct rp_encoder_event *event);
+int rp_self_describing_get(struct rp_self_describing_types *types, struct rp_encoder *encoder,
+			   const struct rp_definition *raw, const struct rp_encoder_event *event,
+			   struct rp_encoder_event *ret_event);
 
 /* Return: the bytes that the types have allocated. */
 size_t rp_self_describing_memory(const struct rp_self_describing_types *types);

@@ -37,11 +37,35 @@ static int take_name(struct rp_cursor *c, struct rp_thread_row *row)
 	return 0;
 }
 
-static int take_attribute(struct rp_thread_rows *rows, struct rp_cursor *c,
-			  struct rp_thread_row *row)
+static void free_row(struct rp_thread_row *row)
+{
+	rp_heap_free(row->name);
+	rp_heap_free(row->pairs);
+}
+
+/* @from: the attribute, whose kind was taken. */
+static int take_pair(struct rp_cursor *c, const uint8_t *from, struct rp_thread_row *row)
 {
 	const uint8_t *text;
 	uint32_t bytes;
+
+	/* All pairs of the row are in the rest of it. */
+	if (!row->pairs)
+		row->pairs = rp_heap_alloc((size_t)(c->end - from));
+	if (!row->pairs)
+		return -ENOMEM;
+	if (take_text(c, &text, &bytes) < 0 || take_text(c, &text, &bytes) < 0)
+		return -EBADMSG;
+	bytes = (uint32_t)(c->at - from);
+	memcpy(row->pairs + row->pair_bytes, from, bytes);
+	row->pair_bytes += bytes;
+	return 0;
+}
+
+static int take_attribute(struct rp_thread_rows *rows, struct rp_cursor *c,
+			  struct rp_thread_row *row)
+{
+	const uint8_t *from = c->at;
 	uint8_t kind;
 
 	if (rp_cursor_u8(c, &kind) < 0)
@@ -54,9 +78,7 @@ static int take_attribute(struct rp_thread_rows *rows, struct rp_cursor *c,
 	case RP_THREAD_ID:
 		return rp_cursor_varint(c, &row->thread);
 	case RP_THREAD_KEY_VALUE:
-		if (take_text(c, &text, &bytes) < 0)
-			return -EBADMSG;
-		return take_text(c, &text, &bytes);
+		return take_pair(c, from, row);
 	}
 	/* An attribute of a later version: its size is unknown, so the rest is unreadable. */
 	c->at = c->end;
@@ -99,13 +121,17 @@ static int insert(struct rp_thread_rows *rows, const struct rp_thread_row *row)
 }
 
 int rp_thread_row_put(struct rp_outbuf *rows, uint64_t index, uint64_t process, uint64_t thread,
-		      const char *name)
+		      const struct rp_thread_row *like)
 {
+	const char *name = like ? like->name : NULL;
 	const size_t name_bytes = name ? strnlen(name, UINT16_MAX / 2) : 0;
+	size_t pair_bytes = like ? like->pair_bytes : 0;
 	uint8_t row[ROW_BYTES], *p = row + 2;
 	uint16_t size;
 
-	if (rp_outbuf_reserve(rows, sizeof(row) + name_bytes) < 0)
+	if (ROW_BYTES + name_bytes + pair_bytes > UINT16_MAX)
+		pair_bytes = 0;
+	if (rp_outbuf_reserve(rows, sizeof(row) + name_bytes + pair_bytes) < 0)
 		return -ENOMEM;
 	p = rp_wire_varint_put(p, index);
 	*p++ = RP_THREAD_PROCESS;
@@ -116,11 +142,24 @@ int rp_thread_row_put(struct rp_outbuf *rows, uint64_t index, uint64_t process, 
 		*p++ = RP_THREAD_NAME;
 		p = rp_wire_varint_put(p, name_bytes);
 	}
-	size = (uint16_t)((size_t)(p - row - 2) + name_bytes);
+	size = (uint16_t)((size_t)(p - row - 2) + name_bytes + pair_bytes);
 	memcpy(row, &size, sizeof(size));
 	rp_outbuf_put(rows, row, (size_t)(p - row));
 	rp_outbuf_put(rows, name, name_bytes);
+	if (pair_bytes)
+		rp_outbuf_put(rows, like->pairs, pair_bytes);
 	return 0;
+}
+
+uint32_t rp_thread_row_hash(const struct rp_thread_row *row)
+{
+	uint32_t hash = 0;
+
+	for (const char *at = row ? row->name : NULL; at && *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 0x01000193u | 1;
+	for (uint32_t i = 0; row && i < row->pair_bytes; i++)
+		hash = (hash ^ row->pairs[i]) * 0x01000193u | 1;
+	return hash;
 }
 
 int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)
@@ -135,7 +174,7 @@ int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)
 	if (ret == 0)
 		ret = insert(rows, &thread);
 	if (ret < 0)
-		rp_heap_free(thread.name);
+		free_row(&thread);
 	return ret;
 }
 
@@ -151,7 +190,7 @@ void rp_thread_rows_remove(struct rp_thread_rows *rows, struct rp_thread_row *ro
 	struct rp_thread_row *last = &rows->rows[rows->count - 1];
 	const uint32_t place = (uint32_t)(row - rows->rows) + 1;
 
-	rp_heap_free(row->name);
+	free_row(row);
 	rp_thread_table_remove(&rows->places, row->index);
 	if (row != last) {
 		*row = *last;
@@ -163,7 +202,7 @@ void rp_thread_rows_remove(struct rp_thread_rows *rows, struct rp_thread_row *ro
 void rp_thread_rows_clear(struct rp_thread_rows *rows)
 {
 	for (size_t i = 0; i < rows->count; i++)
-		rp_heap_free(rows->rows[i].name);
+		free_row(&rows->rows[i]);
 	rows->count = 0;
 	rows->next_index = 0;
 	rp_thread_table_fini(&rows->places);

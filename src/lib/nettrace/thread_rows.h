@@ -14,6 +14,8 @@ struct rp_thread_row {
 	uint64_t process;	/* RP_THREAD_NO_PROCESS: the stream's */
 	uint64_t thread;	/* the id in the system */
 	char *name;		/* NULL: none */
+	uint8_t *pairs;		/* the attributes with its keys and values, as in the block */
+	uint32_t pair_bytes;
 	uint32_t sequence;	/* of the last event, if the row is a capture thread; starts at 0 */
 	bool wrote;
 	uint32_t gap;		/* the number of the gap before `sequence` was read */
@@ -52,12 +54,17 @@ void rp_thread_rows_clear(struct rp_thread_rows *rows);
 void rp_thread_rows_fini(struct rp_thread_rows *rows);
 
 /*
- * Append a row to the content of a Thread block: u16 size, index, process, thread, name.
- * @name: cut to 32,767 bytes; NULL or "": the row has no name.
+ * Append a row to the content of a Thread block: u16 size, index, process, thread, name, keys and
+ * values.
+ * @like: a row that has the name, cut to 32,767 bytes, and the keys and values, which are left out
+ * if they do not fit; NULL: the row has none.
  *
  * Return: 0; -ENOMEM: nothing was appended.
  */
 int rp_thread_row_put(struct rp_outbuf *rows, uint64_t index, uint64_t process, uint64_t thread,
-		      const char *name);
+		      const struct rp_thread_row *like);
+
+/* Return: a hash of the row's name, keys and values; 0: it has none, or `row` is NULL. */
+uint32_t rp_thread_row_hash(const struct rp_thread_row *row);
 
 #endif

@@ -10,7 +10,7 @@
  *	16	8	CLOCK_BOOTTIME in ns; 0 while the header changes
  *	24	8	address of the payload
  *
- * A reader copies the header, the payload, and then compares the time again.
+ * A reader copies the header and the payload, and then checks that the time has not changed.
  */
 #ifndef RP_OTEL_CONTEXT_MAPPING_H
 #define RP_OTEL_CONTEXT_MAPPING_H

@@ -42,6 +42,7 @@ void rp_recovery_default_parent(char parent[RP_RECOVERY_PARENT_BYTES])
 int rp_recovery_open_parent(const char *path)
 {
 	char standard[RP_RECOVERY_PARENT_BYTES];
+	const uid_t user = geteuid();
 	struct stat stat;
 	int fd;
 
@@ -55,9 +56,10 @@ int rp_recovery_open_parent(const char *path)
 	if (fd < 0)
 		return rp_failed("open");
 	/* Another user with write permission could replace our directories. */
-	if (fstat(fd, &stat) != 0 || stat.st_uid != geteuid() || (stat.st_mode & 022)) {
+	if (fstat(fd, &stat) != 0 || stat.st_uid != user || (stat.st_mode & 022)) {
 		close(fd);
-		return -EPERM;
+		/* libc returns the error of a refused call as if it were a user. */
+		return user >= (uid_t)-4095 ? rp_failed_with("geteuid", -(int)user) : -EPERM;
 	}
 	return fd;
 }

@@ -158,6 +158,8 @@ struct rp_slot {
 	uint64_t wait_ns;		/* how long writers wait for space; 0: the event is lost */
 	uint32_t space;			/* futex of waiting writers: src/lib/core/wait.c */
 	uint32_t clock;			/* enum rp_slot_clock */
+	/* Steps up to which sections write large payloads too; 0: the fallback writes them. */
+	uint64_t section_step;
 	struct rp_fallback fallback[RP_FALLBACKS];
 	/* The pool. A count of 0: the session's rings are fixed. */
 	struct rp_ring **pool;

@@ -2,9 +2,10 @@
 /*
  * The nettrace sink: an encoder and the descriptor that receives its output.
  *
- * A file is written at the end of each pass, and within a pass whenever a megabyte waits, or less
- * in a small session (`waiting_bytes`). A socket or pipe receives as much as it accepts. If as much
- * output waits for it, the sink is full and events stay in their rings.
+ * Output waits in a buffer of a megabyte, or less in a session with small rings (`waiting_bytes`).
+ * A file is written at the end of each pass of the drain thread, and within a pass whenever the
+ * buffer is full. A socket or pipe receives as much as it accepts. While the buffer is full, events
+ * stay in their rings.
  */
 #include <errno.h>
 #include <fcntl.h>

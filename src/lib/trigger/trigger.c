@@ -479,7 +479,7 @@ static int open_watch(struct rp_triggers *triggers)
 		.options = &options,
 		.wants = is_wanted,
 		.wants_data = triggers,
-		.behind = triggers->session,
+		.after = triggers->session,
 	};
 	struct watch_sink *sink;
 	int ret;

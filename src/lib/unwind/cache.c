@@ -36,23 +36,51 @@ void rp_unwind_cache_put(uint64_t tag, const struct rp_plain *plain)
 	rp_unwind_cache_write(entry_for(tag), tag, words);
 }
 
-/* Convert a rule to a slot of struct rp_plain. Return: false if a slot cannot express the rule. */
-static bool slot_of(const struct rp_cfi_rule *rule, int16_t *ret_slot)
+/* Convert a distance in bytes to a slot. Return: false if no slot can express it. */
+static bool slot_at(int64_t distance, int16_t *ret_slot)
 {
-	*ret_slot = 0;
-	if (rule->kind == RP_CFI_SAME)
-		return true;
-	if (rule->kind != RP_CFI_AT || rule->value % 8 != 0 || rule->value == 0 ||
-	    rule->value / 8 < INT16_MIN || rule->value / 8 > INT16_MAX)
+	if (distance % 8 != 0 || distance == 0 || distance / 8 < INT16_MIN ||
+	    distance / 8 > INT16_MAX)
 		return false;
-	*ret_slot = (int16_t)(rule->value / 8);
+	*ret_slot = (int16_t)(distance / 8);
 	return true;
 }
 
-void rp_plain_make(const struct rp_cfi_row *row, struct rp_plain *ret_plain)
+/* As slot_at(), for a rule. The kind of `plain` determines the base of the distance. */
+static bool slot_of(const struct rp_object_text *object, const struct rp_plain *plain,
+		    const struct rp_cfi_rule *rule, int16_t *ret_slot)
+{
+	int32_t offset;
+	uint8_t reg;
+
+	*ret_slot = 0;
+	if (rule->kind == RP_CFI_SAME)
+		return true;
+	if (plain->kind == RP_PLAIN_PLAIN)
+		return rule->kind == RP_CFI_AT && slot_at(rule->value, ret_slot);
+	return rule->kind == RP_CFI_AT_EXPRESSION &&
+	       rp_cfi_is_sum(object, rule->value, false, &reg, &offset) &&
+	       reg == plain->frame_register &&
+	       slot_at((int64_t)offset - RP_REALIGNED_BASE, ret_slot);
+}
+
+/* Return: whether the frame's address has a compact form. */
+static bool make_frame(const struct rp_object_text *object, const struct rp_cfi_row *row,
+		       struct rp_plain *ret_plain)
+{
+	ret_plain->kind = row->frame_is_expression ? RP_PLAIN_REALIGNED : RP_PLAIN_PLAIN;
+	ret_plain->frame_register = row->frame_register;
+	ret_plain->frame_offset = row->frame_offset;
+	return !row->frame_is_expression ||
+	       rp_cfi_is_sum(object, row->frame_offset, true, &ret_plain->frame_register,
+			     &ret_plain->frame_offset);
+}
+
+void rp_plain_make(const struct rp_object_text *object, const struct rp_cfi_row *row,
+		   struct rp_plain *ret_plain)
 {
 	const struct rp_cfi_rule *rules = row->rules;
-	bool fits = !row->frame_is_expression && rules[RP_REG_RSP].kind == RP_CFI_SAME;
+	bool fits;
 
 	memset(ret_plain, 0, sizeof(*ret_plain));
 	if (row->is_signal) {
@@ -63,13 +91,14 @@ void rp_plain_make(const struct rp_cfi_row *row, struct rp_plain *ret_plain)
 		ret_plain->kind = RP_PLAIN_END;
 		return;
 	}
-	fits = fits && slot_of(&rules[RP_REG_RIP], &ret_plain->return_slot) &&
-	       ret_plain->return_slot != 0 &&
-	       slot_of(&rules[RP_REG_RBX], &ret_plain->rbx_slot) &&
-	       slot_of(&rules[RP_REG_RBP], &ret_plain->rbp_slot);
+	fits = make_frame(object, row, ret_plain) && rules[RP_REG_RSP].kind == RP_CFI_SAME &&
+	       rules[RP_REG_RIP].kind == RP_CFI_AT &&
+	       slot_at(rules[RP_REG_RIP].value, &ret_plain->return_slot) &&
+	       slot_of(object, ret_plain, &rules[RP_REG_RBX], &ret_plain->rbx_slot) &&
+	       slot_of(object, ret_plain, &rules[RP_REG_RBP], &ret_plain->rbp_slot);
 	for (unsigned int i = 0; i < 4; i++)
-		fits = fits && slot_of(&rules[RP_REG_R12 + i], &ret_plain->r_slots[i]);
-	ret_plain->frame_register = row->frame_register;
-	ret_plain->frame_offset = row->frame_offset;
-	ret_plain->kind = fits ? RP_PLAIN_PLAIN : RP_PLAIN_HARD;
+		fits = fits && slot_of(object, ret_plain, &rules[RP_REG_R12 + i],
+				       &ret_plain->r_slots[i]);
+	if (!fits)
+		ret_plain->kind = RP_PLAIN_HARD;
 }

@@ -20,6 +20,7 @@
 enum rp_plain_kind {
 	RP_PLAIN_NONE,		/* no rules: follow the frame pointer */
 	RP_PLAIN_PLAIN,
+	RP_PLAIN_REALIGNED,	/* the function realigned its stack and saved the frame's address */
 	RP_PLAIN_SIGNAL,	/* the signal frame that the kernel made */
 	RP_PLAIN_END,		/* the outermost function */
 	RP_PLAIN_HARD,		/* not cacheable: look up the rules each time */
@@ -28,7 +29,13 @@ enum rp_plain_kind {
 /*
  * The common rules in compact form. A slot is a distance in words from the frame's address; 0: the
  * callee did not change the register.
+ *
+ * RP_PLAIN_REALIGNED: the frame's address is the word at frame_register + frame_offset. The
+ * registers were saved after the realignment, so their slots are distances from frame_register +
+ * RP_REALIGNED_BASE, which is above the saved frame pointer.
  */
+#define RP_REALIGNED_BASE 16u
+
 struct rp_plain {
 	int32_t frame_offset;
 	uint8_t frame_register;
@@ -115,8 +122,12 @@ static inline bool rp_unwind_cache_get(uint64_t tag, struct rp_plain *ret_plain)
 void rp_unwind_cache_put(uint64_t tag, const struct rp_plain *plain);
 
 struct rp_cfi_row;
+struct rp_object_text;
 
-/* Convert the row to its compact form; RP_PLAIN_HARD if that form cannot express the row. */
-void rp_plain_make(const struct rp_cfi_row *row, struct rp_plain *ret_plain);
+/*
+ * Convert a row of `object` to its compact form; RP_PLAIN_HARD if that form cannot express the row.
+ */
+void rp_plain_make(const struct rp_object_text *object, const struct rp_cfi_row *row,
+		   struct rp_plain *ret_plain);
 
 #endif

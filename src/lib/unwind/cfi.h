@@ -52,4 +52,11 @@ bool rp_cfi_evaluate(const struct rp_object_text *object, int32_t place,
 		     bool (*read)(const void *data, uint64_t address, uint64_t *ret_word),
 		     const void *data, uint64_t *ret_value);
 
+/*
+ * Find the register and the offset of an expression that is their sum and, if `is_read`, the word
+ * at that address. Return: false for all other expressions.
+ */
+bool rp_cfi_is_sum(const struct rp_object_text *object, int32_t place, bool is_read,
+		   uint8_t *ret_register, int32_t *ret_offset);
+
 #endif

@@ -7,6 +7,9 @@
 
 #define VALUES_MAX 8u
 
+#define DEREF 0x06u
+#define BREG_FIRST 0x70u
+
 struct evaluation {
 	const struct rp_registers *registers;
 	bool (*read)(const void *data, uint64_t address, uint64_t *ret_word);
@@ -72,7 +75,7 @@ static void run_value_operation(struct evaluation *run, struct rp_eh_cursor *cur
 	uint64_t value;
 
 	switch (operation) {
-	case 0x06:	/* deref */
+	case DEREF:
 		if (run->read(run->data, pop_value(run), &value))
 			push_value(run, value);
 		else
@@ -104,20 +107,50 @@ static void run_value_operation(struct evaluation *run, struct rp_eh_cursor *cur
 	}
 }
 
+/* Start to read the operations of an expression. Return: whether the expression can be read. */
+static bool open_expression(struct rp_eh_cursor *cursor, const struct rp_object_text *object,
+			    int32_t place)
+{
+	uint64_t at = object->header + (uint64_t)(int64_t)place, bytes;
+
+	rp_eh_cursor_init(cursor, at, at + 512);
+	bytes = rp_eh_cursor_uleb(cursor);
+	if (cursor->failed || bytes > cursor->end - cursor->at)
+		return false;
+	cursor->end = cursor->at + bytes;
+	return true;
+}
+
+bool rp_cfi_is_sum(const struct rp_object_text *object, int32_t place, bool is_read,
+		   uint8_t *ret_register, int32_t *ret_offset)
+{
+	struct rp_eh_cursor cursor;
+	uint8_t operation;
+	int64_t offset;
+
+	if (!open_expression(&cursor, object, place))
+		return false;
+	operation = rp_eh_cursor_byte(&cursor);
+	offset = rp_eh_cursor_sleb(&cursor);
+	if (operation < BREG_FIRST || operation - BREG_FIRST >= RP_REG_COUNT ||
+	    offset != (int32_t)offset || (is_read && rp_eh_cursor_byte(&cursor) != DEREF) ||
+	    cursor.failed || cursor.at != cursor.end)
+		return false;
+	*ret_register = operation - BREG_FIRST;
+	*ret_offset = (int32_t)offset;
+	return true;
+}
+
 bool rp_cfi_evaluate(const struct rp_object_text *object, int32_t place,
 		     const struct rp_registers *registers, const uint64_t *push,
 		     bool (*read)(const void *data, uint64_t address, uint64_t *ret_word),
 		     const void *data, uint64_t *ret_value)
 {
 	struct evaluation run = { .registers = registers, .read = read, .data = data };
-	uint64_t at = object->header + (uint64_t)(int64_t)place, bytes;
 	struct rp_eh_cursor cursor;
 
-	rp_eh_cursor_init(&cursor, at, at + 512);
-	bytes = rp_eh_cursor_uleb(&cursor);
-	if (cursor.failed || bytes > cursor.end - cursor.at)
+	if (!open_expression(&cursor, object, place))
 		return false;
-	cursor.end = cursor.at + bytes;
 	if (push)
 		push_value(&run, *push);
 	while (!cursor.failed && !run.failed && cursor.at < cursor.end) {
@@ -125,8 +158,8 @@ bool rp_cfi_evaluate(const struct rp_object_text *object, int32_t place,
 
 		if (operation >= 0x30 && operation <= 0x4f)		/* lit */
 			push_value(&run, operation - 0x30u);
-		else if (operation >= 0x70 && operation <= 0x8f)	/* breg */
-			push_register(&run, operation - 0x70u, rp_eh_cursor_sleb(&cursor));
+		else if (operation >= BREG_FIRST && operation <= 0x8f)
+			push_register(&run, operation - BREG_FIRST, rp_eh_cursor_sleb(&cursor));
 		else
 			run_value_operation(&run, &cursor, operation);
 	}

@@ -76,6 +76,22 @@ rp_fast_step_plain(const struct rp_window *window, struct rp_fast_frame *at,
 			     pointer);
 }
 
+static inline enum rp_fast_step
+rp_fast_step_realigned(const struct rp_window *window, struct rp_fast_frame *at,
+		       const uint64_t words[3])
+{
+	const int64_t slot = RP_FAST_BITS(rbp_slot);
+	uint64_t stack, pointer = at->pointer;
+
+	if (RP_FAST_BITS(frame_register) != RP_REG_RBP ||
+	    !rp_fast_load(window, at->pointer + (uint64_t)RP_FAST_BITS(frame_offset), &stack) ||
+	    (slot && !rp_fast_load(window, at->pointer + RP_REALIGNED_BASE + (uint64_t)(slot * 8),
+				   &pointer)))
+		return RP_FAST_IMPOSSIBLE;
+	return rp_fast_enter(window, at, stack, stack + (uint64_t)(RP_FAST_BITS(return_slot) * 8),
+			     pointer);
+}
+
 /* Code without rules, for example of a compiler at run time, may have a frame pointer. */
 static inline enum rp_fast_step
 rp_fast_step_frame_pointer(const struct rp_window *window, struct rp_fast_frame *at)
@@ -119,6 +135,8 @@ rp_fast_step(const struct rp_window *window, uint32_t generation, struct rp_fast
 		return rp_fast_step_plain(window, at, words);
 	if (kind == RP_PLAIN_END)
 		return RP_FAST_LAST;
+	if (kind == RP_PLAIN_REALIGNED)
+		return rp_fast_step_realigned(window, at, words);
 	return kind == RP_PLAIN_NONE ? rp_fast_step_frame_pointer(window, at) : RP_FAST_IMPOSSIBLE;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps from a frame to its caller. The caller of these functions supplies how a word of the stack
- * is read: they serve this process, in unwind.c, and copies of other processes' stacks.
+ * Steps from a frame to its caller. A function of type rp_read_word reads the words of the stack:
+ * unwind.c supplies one for this process, and ringpipe-record one for copies of stacks.
  *
  * Each function changes `registers` to those of the caller, or returns false if the stack ends or
  * is broken. They are inline so that reading a word costs no call.
@@ -44,15 +44,31 @@ static inline bool rp_step_enter(struct rp_registers *registers, uint64_t frame,
 	return from != 0;
 }
 
+/* Restore the registers that the callee saved at distances from `base`. */
 static inline __attribute__((always_inline))
-bool rp_step_plain(struct rp_registers *registers, const struct rp_plain *plain, rp_read_word read,
-		   const void *data)
+void rp_step_restore(struct rp_registers *registers, const struct rp_plain *plain, uint64_t base,
+		     rp_read_word read, const void *data)
 {
 	const int16_t slots[6] = { plain->rbx_slot, plain->rbp_slot, plain->r_slots[0],
 				   plain->r_slots[1], plain->r_slots[2], plain->r_slots[3] };
 	static const uint8_t kept[6] = { RP_REG_RBX, RP_REG_RBP, RP_REG_R12, RP_REG_R12 + 1,
 					 RP_REG_R12 + 2, RP_REG_R15 };
-	uint64_t frame, from, value;
+	uint64_t value;
+
+	for (int i = 0; i < 6; i++) {
+		if (slots[i] == 0)
+			continue;
+		registers->known &= ~(1u << kept[i]);
+		if (read(data, base + (uint64_t)(slots[i] * 8), &value))
+			rp_step_set(registers, kept[i], value);
+	}
+}
+
+static inline __attribute__((always_inline))
+bool rp_step_plain(struct rp_registers *registers, const struct rp_plain *plain, rp_read_word read,
+		   const void *data)
+{
+	uint64_t frame, from;
 
 	if (!rp_step_is_known(registers, plain->frame_register))
 		return false;
@@ -60,13 +76,23 @@ bool rp_step_plain(struct rp_registers *registers, const struct rp_plain *plain,
 	if (!rp_step_is_further_out(registers, frame) ||
 	    !read(data, frame + (uint64_t)(plain->return_slot * 8), &from))
 		return false;
-	for (int i = 0; i < 6; i++) {
-		if (slots[i] == 0)
-			continue;
-		registers->known &= ~(1u << kept[i]);
-		if (read(data, frame + (uint64_t)(slots[i] * 8), &value))
-			rp_step_set(registers, kept[i], value);
-	}
+	rp_step_restore(registers, plain, frame, read, data);
+	return rp_step_enter(registers, frame, from);
+}
+
+static inline bool rp_step_realigned(struct rp_registers *registers, const struct rp_plain *plain,
+				     rp_read_word read, const void *data)
+{
+	uint64_t base, frame, from;
+
+	if (!rp_step_is_known(registers, plain->frame_register))
+		return false;
+	base = registers->value[plain->frame_register];
+	if (!read(data, base + (uint64_t)(int64_t)plain->frame_offset, &frame) ||
+	    !rp_step_is_further_out(registers, frame) ||
+	    !read(data, frame + (uint64_t)(plain->return_slot * 8), &from))
+		return false;
+	rp_step_restore(registers, plain, base + RP_REALIGNED_BASE, read, data);
 	return rp_step_enter(registers, frame, from);
 }
 

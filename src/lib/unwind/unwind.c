@@ -184,7 +184,8 @@ static bool search_frame_pointer(struct frame_walk *walk, const struct rp_plain 
 	struct rp_cfi_row row;
 
 	/* The search works only for frames that `push %rbp; mov %rsp, %rbp` made. */
-	if (plain->frame_register != RP_REG_RBP || plain->frame_offset != 16 || !object ||
+	if (plain->frame_register != RP_REG_RBP || !object ||
+	    (plain->kind == RP_PLAIN_PLAIN && plain->frame_offset != 16) ||
 	    !rp_cfi_find(object, address, &row))
 		return false;
 	return search(walk, &row, true) || search(walk, &row, false);
@@ -281,12 +282,13 @@ static bool step_signal(struct frame_walk *walk)
 }
 #endif
 
+/* Add a rule to the cache. Code in no object, such as that of a JIT compiler, has none. */
 static void learn(const struct rp_object_text *object, uint64_t address, uint64_t tag,
 		  struct rp_cfi_row *ret_row, struct rp_plain *ret_plain)
 {
 	memset(ret_plain, 0, sizeof(*ret_plain));
-	if (rp_cfi_find(object, address, ret_row))
-		rp_plain_make(ret_row, ret_plain);
+	if (object && rp_cfi_find(object, address, ret_row))
+		rp_plain_make(object, ret_row, ret_plain);
 	rp_unwind_cache_put(tag, ret_plain);
 }
 
@@ -324,6 +326,14 @@ static void ask_outwards(const struct frame_walk *walk)
 	rp_objects_close(&objects);
 }
 
+static bool step_realigned(struct frame_walk *walk, const struct rp_plain *plain)
+{
+	if (walk->is_sleeper && !rp_step_is_known(walk->registers, plain->frame_register) &&
+	    !search_frame_pointer(walk, plain))
+		return false;
+	return rp_step_realigned(walk->registers, plain, read_word, walk);
+}
+
 /* Step with the rules in the tables, and add them to the cache. */
 static bool step_hard(struct frame_walk *walk, uint64_t address, uint64_t tag,
 		      struct rp_plain *ret_plain)
@@ -340,6 +350,8 @@ static bool step_hard(struct frame_walk *walk, uint64_t address, uint64_t tag,
 		return step_frame_pointer(walk);
 	case RP_PLAIN_PLAIN:
 		return step_plain(walk, ret_plain);
+	case RP_PLAIN_REALIGNED:
+		return step_realigned(walk, ret_plain);
 	case RP_PLAIN_SIGNAL:
 		return step_signal(walk);
 	case RP_PLAIN_END:
@@ -364,6 +376,8 @@ step(struct frame_walk *walk, uint64_t address, enum rp_plain_kind *ret_kind)
 		ret = step_hard(walk, address, tag, &plain);
 	else if (plain.kind == RP_PLAIN_PLAIN)
 		ret = step_plain(walk, &plain);
+	else if (plain.kind == RP_PLAIN_REALIGNED)
+		ret = step_realigned(walk, &plain);
 	else if (plain.kind == RP_PLAIN_SIGNAL)
 		ret = step_signal(walk);
 	else
@@ -381,37 +395,22 @@ step_out_of_line(struct frame_walk *walk, enum rp_plain_kind *ret_kind)
 }
 
 /*
- * Continue a walk at a frame whose unwind rule is not cached: request the rule, and step by the
- * frame pointer. A stack that then ends before the outermost function gets the marker RP_FRAME_CUT
- * as its last frame. This function is out of line, so that walks with cached rules alone are not
- * slowed down.
+ * End a walk at a frame whose unwind rule, that of `address`, is not cached: request the rule, and
+ * end the stack with the marker RP_FRAME_CUT. The frame pointer may lead to a wrong frame. This
+ * function is out of line, so that walks with cached rules alone are not slowed down.
  *
  * `count` frames are stored already. If `count` is 0, the current frame belongs to the library's
- * own code, which may have no frame pointer, so the walk cannot continue.
+ * own code, so nothing of the stack is known.
  * Return: the number of frames, with the marker; -EAGAIN: `count` is 0.
  */
 static __attribute__((noinline, cold)) int
-walk_on_asking(struct frame_walk *walk, enum rp_plain_kind kind, uint64_t *ret_frames,
-	       unsigned int count, unsigned int max)
+cut(const struct frame_walk *walk, uint64_t address, uint64_t *ret_frames, unsigned int count)
 {
-	const struct rp_registers *registers = walk->registers;
-	enum step next = UNKNOWN;
-
-	while (count < max && next != STOP) {
-		if (next == UNKNOWN) {
-			if (ask(registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL)))
-				ask_outwards(walk);
-			if (count == 0)
-				return -EAGAIN;
-			kind = RP_PLAIN_NONE;
-			if (!step_frame_pointer(walk))
-				break;
-		}
-		ret_frames[count++] = registers->value[RP_REG_RIP];
-		next = step_out_of_line(walk, &kind);
-	}
-	if (kind != RP_PLAIN_END && count < max)
-		ret_frames[count++] = RP_FRAME_CUT;
+	if (ask(address))
+		ask_outwards(walk);
+	if (count == 0)
+		return -EAGAIN;
+	ret_frames[count++] = RP_FRAME_CUT;
 	return (int)count;
 }
 
@@ -426,6 +425,7 @@ static int walk_out(struct frame_walk *walk, uint64_t inner, uint64_t *ret_frame
 	 */
 	enum rp_plain_kind kind = RP_PLAIN_SIGNAL;
 	enum step next;
+	uint64_t address;
 
 	if (max == 0)
 		return 0;
@@ -440,9 +440,10 @@ static int walk_out(struct frame_walk *walk, uint64_t inner, uint64_t *ret_frame
 			break;
 		if (count >= max)
 			break;
-		next = step(walk, registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL), &kind);
+		address = registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL);
+		next = step(walk, address, &kind);
 		if (next == UNKNOWN)
-			return walk_on_asking(walk, kind, ret_frames, count, max);
+			return cut(walk, address, ret_frames, count);
 	} while (next == GO_ON);
 	if (!walk->asks)
 		rp_objects_close(&walk->objects);
@@ -503,25 +504,26 @@ unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uin
 
 unsigned int rp_unwind_cache_fill(void)
 {
+	uint64_t addresses[sizeof(asked) / sizeof(asked[0])];
 	struct rp_objects objects;
 	unsigned int count = 0;
 
+	/* Before the refresh, so that the list has all objects in which these addresses are. */
+	for (unsigned int i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		addresses[count] = rp_load_relaxed(&asked[i]);
+		if (addresses[count] == 0)
+			continue;
+		rp_store_relaxed(&asked[i], 0);
+		count++;
+	}
 	rp_unwind_refresh();
 	rp_objects_open(&objects);
-	for (unsigned int i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-		uint64_t address = rp_load_relaxed(&asked[i]);
-		const struct rp_object_text *object;
+	for (unsigned int i = 0; i < count; i++) {
+		uint64_t tag = rp_unwind_cache_tag(addresses[i], objects.generation);
 		struct rp_cfi_row row;
 		struct rp_plain plain;
 
-		if (address == 0)
-			continue;
-		count++;
-		rp_store_relaxed(&asked[i], 0);
-		object = rp_objects_find(&objects, address);
-		if (object)
-			learn(object, address, rp_unwind_cache_tag(address, objects.generation),
-			      &row, &plain);
+		learn(rp_objects_find(&objects, addresses[i]), addresses[i], tag, &row, &plain);
 	}
 	rp_objects_close(&objects);
 	return count;

@@ -69,9 +69,8 @@ unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *w
  * Walk the calling thread's stack from here outwards, and get the return addresses of the callers
  * of one of its functions, innermost first. Works only on x86-64. The function makes no system call
  * and reads only the thread's own stack. If an unwind rule is not in the cache, the function
- * requests it and follows frame pointers instead; rp_unwind_cache_fill() later adds the requested
- * rules. If rules were missing, and the walk ends before the outermost function with fewer than
- * `max` addresses, the last element is RP_FRAME_CUT.
+ * requests it, and the stack ends there with RP_FRAME_CUT; rp_unwind_cache_fill() later adds the
+ * requested rules.
  * @frame: the frame pointer of that function.
  *
  * Context: any, signal handlers included; does not wait.

@@ -11,7 +11,7 @@
 #include "modules/inbox/heap_samples.h"
 
 #define IDS_PER_THREAD 64u
-#define INTERVAL_MAX (1ull << 48)	/* bytes; no process allocates so many */
+#define INTERVAL_MAX (1ull << 48)	/* bytes; no process allocates that many */
 
 enum inbox_heap_state {
 	HEAP_NEW,
@@ -176,12 +176,11 @@ void *rp_inbox_heap_allocated(void *block, size_t size)
 	struct inbox_heap_thread *thread = &rp_inbox_heap_thread;
 	const int saved_errno = errno;
 
-	/* A failed call allocated nothing, and its size may be larger than any memory. */
-	if (!block) {
-		rp_inbox_heap_add(&thread->bytes, -(uint64_t)size);
-		rp_inbox_heap_add(&thread->calls, UINT64_MAX);
+	/* The size of a failed call may be larger than any memory. */
+	if (!block)
 		return NULL;
-	}
+	rp_inbox_heap_add(&thread->bytes, size);
+	rp_inbox_heap_add(&thread->calls, 1);
 	if (rp_inbox_thread.is_busy)
 		return block;
 	rp_inbox_thread.is_busy = true;

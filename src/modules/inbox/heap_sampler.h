@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The heap's sampler. Each byte that the program allocates has the same chance to be in a sampled
- * block: the distances between samples are exponentially distributed, in bytes, with the mean of
- * the interval. A block of `size` bytes is therefore sampled with the probability
- * 1 - exp(-size / interval), and a reader divides by it to estimate numbers and bytes.
+ * The heap's sampler. Each byte that the program allocates is equally likely to be the one at which
+ * a sample is taken: the distances between samples, in bytes, are exponentially distributed, and
+ * their mean is the interval. A block of `size` bytes is therefore sampled with the probability
+ * 1 - exp(-size / interval). To estimate numbers and bytes, a reader divides by this probability.
  *
  * Each thread counts its calls and bytes in thread-local storage. A thread that allocates for the
  * first time enters a list, so that a reader of the counters finds it.
@@ -68,22 +68,29 @@ static inline bool rp_inbox_heap_is_slow(const struct inbox_heap_thread *thread)
 	       __atomic_load_n(&rp_inbox_heap.generation, __ATOMIC_RELAXED);
 }
 
-/* Count an allocation. Return: whether to call rp_inbox_heap_allocated() with the block. */
+/*
+ * Count an allocation.
+ * Return: false if the block may be a sample: then nothing was counted, and the caller passes the
+ * block to rp_inbox_heap_allocated().
+ */
 static inline bool rp_inbox_heap_count(size_t size)
 {
 	struct inbox_heap_thread *thread = &rp_inbox_heap_thread;
 	uint64_t bytes;
-	const bool is_impossible = __builtin_add_overflow(thread->bytes, size, &bytes);
 
-	rp_inbox_heap_add(&thread->calls, 1);
+	if (INBOX_UNLIKELY(__builtin_add_overflow(thread->bytes, size, &bytes)) ||
+	    INBOX_UNLIKELY(bytes >= thread->next_sample) ||
+	    INBOX_UNLIKELY(rp_inbox_heap_is_slow(thread)))
+		return false;
 	__atomic_store_n(&thread->bytes, bytes, __ATOMIC_RELAXED);
-	return INBOX_UNLIKELY(is_impossible || bytes >= thread->next_sample ||
-			      rp_inbox_heap_is_slow(thread));
+	rp_inbox_heap_add(&thread->calls, 1);
+	return true;
 }
 
 /*
- * Write the event if the block is a sample; NULL, of a failed call, is none. Preserves errno.
- * Context: any thread, after rp_inbox_heap_count() for this size. Return: the block.
+ * Count an allocation, and write the event if the block is a sample. NULL, from a failed call, is
+ * neither. Preserves errno.
+ * Context: any thread, after rp_inbox_heap_count() returned false. Return: the block.
  */
 void *rp_inbox_heap_allocated(void *block, size_t size);
 

@@ -72,7 +72,8 @@ uint64_t rp_inbox_heap_remove(const void *block)
 	const uint32_t number = rp_inbox_heap_bucket(block);
 	struct inbox_heap_sample *bucket = samples[number];
 
-	for (size_t i = 0; i < BUCKET_SLOTS; i++) {
+	/* NULL is the address in a free slot. */
+	for (size_t i = 0; block && i < BUCKET_SLOTS; i++) {
 		uint64_t id;
 
 		if (__atomic_load_n(&bucket[i].block, __ATOMIC_ACQUIRE) != (uintptr_t)block ||

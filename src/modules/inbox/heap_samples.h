@@ -19,11 +19,12 @@ extern uint8_t rp_inbox_heap_filter[INBOX_HEAP_BUCKETS] __attribute__((visibilit
 
 static inline uint32_t rp_inbox_heap_bucket(const void *block)
 {
-	return (uint32_t)(((uint64_t)(uintptr_t)block >> 4) * 0x9e3779b97f4a7c15u >>
+	/* The factor is divided by 16 instead of the address, whose low 4 bits are 0. */
+	return (uint32_t)((uint64_t)(uintptr_t)block * (0x9e3779b97f4a7c15u >> 4) >>
 			  (64 - INBOX_HEAP_BUCKET_BITS));
 }
 
-/* Return: whether the block may be a sampled one. */
+/* Return: whether the block may be a sampled one; NULL may be one too. */
 static inline bool rp_inbox_heap_may_be_sampled(const void *block)
 {
 	return __atomic_load_n(&rp_inbox_heap_filter[rp_inbox_heap_bucket(block)],
@@ -37,7 +38,10 @@ static inline bool rp_inbox_heap_may_be_sampled(const void *block)
  */
 bool rp_inbox_heap_insert(const void *block, uint64_t id, uint64_t first_id);
 
-/* Remove a block, before it is freed. Context: as above. Return: its id; 0: it was not sampled. */
+/*
+ * Remove a block, before it is freed. Context: as above.
+ * Return: its id; 0: it was not sampled, or is NULL.
+ */
 uint64_t rp_inbox_heap_remove(const void *block);
 
 #endif

@@ -20,6 +20,8 @@
 #include <sys/types.h>
 
 #define INBOX_EXPORT __attribute__((visibility("default")))
+/* For a function of a few ns: its time does not depend on where the linker puts it. */
+#define INBOX_EXPORT_ALIGNED __attribute__((visibility("default"), aligned(64)))
 /*
  * The return address of a wrapper, as __builtin_return_address(0). The wrapper reads it from the
  * stack when it needs it, so no register keeps it while the wrapper calls the next definition.
@@ -56,9 +58,10 @@ uint64_t rp_inbox_now_ns(void);
 void *rp_inbox_next(const char *name);
 
 /*
- * As rp_inbox_next(), for a function whose symbol has an older version in libc, too. RTLD_NEXT of
- * glibc before 2.36 gives the oldest version. @version: the newest; on processors without older
- * ones it may not exist.
+ * As rp_inbox_next(), for a function whose symbol also has an older version in libc: RTLD_NEXT of
+ * glibc before 2.36 returns the oldest version. @version: the newest version. A libc whose symbol
+ * has one version only, as on newer processors, may not have @version; its only version is
+ * returned then.
  */
 void *rp_inbox_next_version(const char *name, const char *version);
 
@@ -86,6 +89,9 @@ bool rp_inbox_is_vfork_child(void);
  */
 int rp_inbox_create_c11(pthread_t *thread, int (*routine)(void *), void *argument,
 			const void *caller);
+
+/* Get ready for the functions above, when the library is loaded. */
+void rp_inbox_init(void);
 
 /* Register fork handlers, callbacks and counters of each file, when the library is loaded. */
 void rp_inbox_threads_init(void);

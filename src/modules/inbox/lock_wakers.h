@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define INBOX_WAKER_SLOTS 1024u		/* a power of two */
+#define INBOX_WAKER_BITS 10
+#define INBOX_WAKER_SLOTS (1u << INBOX_WAKER_BITS)
 
 struct inbox_waker {
 	uint32_t waiting;		/* threads that wait */
@@ -23,9 +24,7 @@ extern struct inbox_waker rp_inbox_wakers[INBOX_WAKER_SLOTS] __attribute__((visi
 
 static inline struct inbox_waker *rp_inbox_waker_slot(const void *lock)
 {
-	const uintptr_t bits = (uintptr_t)lock >> 3;
-
-	return &rp_inbox_wakers[(bits ^ bits >> 10) % INBOX_WAKER_SLOTS];
+	return &rp_inbox_wakers[(uint32_t)(uintptr_t)lock * 0x9e3779b1u >> (32 - INBOX_WAKER_BITS)];
 }
 
 /* Begin and end a wait. Context: any thread. */

@@ -14,6 +14,7 @@
 #include "modules/inbox/heap_samples.h"
 
 static void *malloc_first(size_t size);
+static void free_none(void *block);
 
 /* The first call of malloc(3) finds all of them, so that its wrapper need not test for that. */
 static struct {
@@ -26,7 +27,7 @@ static struct {
 	void *(*memalign)(size_t alignment, size_t size);
 	void *(*valloc)(size_t size);
 	void *(*pvalloc)(size_t size);
-} next = { .malloc = malloc_first };
+} next = { .malloc = malloc_first, .free = free_none };
 
 static __thread bool is_resolving __attribute__((tls_model("initial-exec")));
 
@@ -48,7 +49,7 @@ void rp_inbox_malloc_init(void)
 }
 
 /* Return: whether the functions of libc are known. Otherwise dlsym(3) runs in this thread. */
-static __attribute__((noinline, cold)) bool is_ready_slow(void)
+static __attribute__((noinline)) bool is_ready_slow(void)
 {
 	rp_inbox_malloc_init();
 	if (next.malloc == malloc_first)
@@ -61,6 +62,12 @@ static inline bool is_ready(void)
 	return __builtin_expect(next.malloc != malloc_first, 1) || is_ready_slow();
 }
 
+/* A block comes from one of the other functions. Until one was called, there is only NULL. */
+static void free_none(void *block)
+{
+	(void)block;
+}
+
 static __attribute__((noinline)) void *malloc_with_event(size_t size)
 {
 	return rp_inbox_heap_allocated(next.malloc(size), size);
@@ -71,9 +78,9 @@ static void *malloc_first(size_t size)
 	return is_ready_slow() ? next.malloc(size) : NULL;
 }
 
-INBOX_EXPORT void *malloc(size_t size)
+INBOX_EXPORT_ALIGNED void *malloc(size_t size)
 {
-	if (rp_inbox_heap_is_off() || !rp_inbox_heap_count(size))
+	if (rp_inbox_heap_is_off() || rp_inbox_heap_count(size))
 		return next.malloc(size);
 	return malloc_with_event(size);
 }
@@ -86,7 +93,7 @@ INBOX_EXPORT void *calloc(size_t count, size_t size)
 		return NULL;
 	if (rp_inbox_heap_is_off())
 		return next.calloc(count, size);
-	if (__builtin_mul_overflow(count, size, &bytes) || !rp_inbox_heap_count(bytes))
+	if (__builtin_mul_overflow(count, size, &bytes) || rp_inbox_heap_count(bytes))
 		return next.calloc(count, size);
 	return rp_inbox_heap_allocated(next.calloc(count, size), bytes);
 }
@@ -100,16 +107,11 @@ static __attribute__((noinline)) void free_with_event(void *block)
 	next.free(block);
 }
 
-/* A block comes from one of the other functions, so the functions of libc are known. */
-INBOX_EXPORT void free(void *block)
+/* No test for NULL: it is not a sampled block, and next.free accepts it. */
+INBOX_EXPORT_ALIGNED void free(void *block)
 {
-	if (INBOX_UNLIKELY(!block))
-		return;
-	if (rp_inbox_heap_is_off()) {
-		next.free(block);
-		return;
-	}
-	if (INBOX_UNLIKELY(rp_inbox_heap_may_be_sampled(block)))
+	if (INBOX_UNLIKELY(inbox_heap_allocated_enabled()) &&
+	    INBOX_UNLIKELY(rp_inbox_heap_may_be_sampled(block)))
 		free_with_event(block);
 	else
 		next.free(block);
@@ -122,7 +124,7 @@ INBOX_EXPORT void free(void *block)
  */
 static __attribute__((noinline)) void *realloc_with_event(void *block, size_t size)
 {
-	const uint64_t id = block ? rp_inbox_heap_remove(block) : 0;
+	const uint64_t id = rp_inbox_heap_remove(block);
 	void *result = next.realloc(block, size);
 
 	if (!result && size) {
@@ -132,7 +134,7 @@ static __attribute__((noinline)) void *realloc_with_event(void *block, size_t si
 	}
 	if (id)
 		rp_inbox_heap_freed(block, id);
-	if (result && rp_inbox_heap_count(size))
+	if (result && !rp_inbox_heap_count(size))
 		return rp_inbox_heap_allocated(result, size);
 	return result;
 }
@@ -153,7 +155,7 @@ INBOX_EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t size)
 	if (!is_ready())
 		return ENOMEM;
 	ret = next.posix_memalign(ret_block, alignment, size);
-	if (ret == 0 && !rp_inbox_heap_is_off() && rp_inbox_heap_count(size))
+	if (ret == 0 && !rp_inbox_heap_is_off() && !rp_inbox_heap_count(size))
 		rp_inbox_heap_allocated(*ret_block, size);
 	return ret;
 }
@@ -161,7 +163,7 @@ INBOX_EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t size)
 /* The other functions are rare: they test after the call. */
 static void *counted(void *block, size_t size)
 {
-	if (block && !rp_inbox_heap_is_off() && rp_inbox_heap_count(size))
+	if (block && !rp_inbox_heap_is_off() && !rp_inbox_heap_count(size))
 		return rp_inbox_heap_allocated(block, size);
 	return block;
 }

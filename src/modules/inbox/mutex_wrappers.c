@@ -84,7 +84,7 @@ static __attribute__((noinline)) int wait_without_deadline(pthread_mutex_t *mute
 }
 
 /* The usual path needs no stack frame, because the other functions are not inlined. */
-INBOX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+INBOX_EXPORT_ALIGNED int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	int result;
 

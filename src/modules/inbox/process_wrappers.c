@@ -205,14 +205,21 @@ INBOX_EXPORT int execle(const char *file, const char *argument, ...)
 	return next.execve(file, arguments, environment);
 }
 
-static void report_spawn(const char *file, const pid_t *child, int result, const void *caller)
+/* Call `*function`, which find_next() may set only now. */
+static int spawn(spawn_function *const *function, pid_t *child, const char *file,
+		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+		 char *const *arguments, char *const *environment, const void *caller)
 {
-	const int saved_errno = errno;
+	int ret, saved_errno;
 
-	if (!inbox_process_spawned_enabled() || !may_write(caller))
-		return;
-	inbox_process_spawned(file, result == 0 && child ? *child : 0, result);
+	if (INBOX_UNLIKELY(!next.fork))
+		find_next();
+	ret = (*function)(child, file, actions, attributes, arguments, environment);
+	saved_errno = errno;
+	if (inbox_process_spawned_enabled() && may_write(caller))
+		inbox_process_spawned(file, ret == 0 && child ? *child : 0, ret);
 	errno = saved_errno;
+	return ret;
 }
 
 INBOX_EXPORT int posix_spawn(pid_t *child, const char *file,
@@ -220,13 +227,8 @@ INBOX_EXPORT int posix_spawn(pid_t *child, const char *file,
 			     const posix_spawnattr_t *attributes, char *const *arguments,
 			     char *const *environment)
 {
-	int ret;
-
-	if (INBOX_UNLIKELY(!next.fork))
-		find_next();
-	ret = next.spawn(child, file, actions, attributes, arguments, environment);
-	report_spawn(file, child, ret, __builtin_return_address(0));
-	return ret;
+	return spawn(&next.spawn, child, file, actions, attributes, arguments, environment,
+		     __builtin_return_address(0));
 }
 
 INBOX_EXPORT int posix_spawnp(pid_t *child, const char *file,
@@ -234,11 +236,6 @@ INBOX_EXPORT int posix_spawnp(pid_t *child, const char *file,
 			      const posix_spawnattr_t *attributes, char *const *arguments,
 			      char *const *environment)
 {
-	int ret;
-
-	if (INBOX_UNLIKELY(!next.fork))
-		find_next();
-	ret = next.spawnp(child, file, actions, attributes, arguments, environment);
-	report_spawn(file, child, ret, __builtin_return_address(0));
-	return ret;
+	return spawn(&next.spawnp, child, file, actions, attributes, arguments, environment,
+		     __builtin_return_address(0));
 }

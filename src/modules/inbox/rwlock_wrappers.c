@@ -130,12 +130,12 @@ static int lock_until(pthread_rwlock_t *rwlock, bool is_write,
 	return result != EBUSY ? result : wait_for(rwlock, is_write, deadline, caller);
 }
 
-INBOX_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
+INBOX_EXPORT_ALIGNED int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
 	LOCK(rwlock, false);
 }
 
-INBOX_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
+INBOX_EXPORT_ALIGNED int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
 	LOCK(rwlock, true);
 }
@@ -174,7 +174,7 @@ static __attribute__((noinline)) int unlock_with_waker(pthread_rwlock_t *rwlock)
 	return next_unlock(rwlock);
 }
 
-INBOX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
+INBOX_EXPORT_ALIGNED int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
 	if (inbox_locks_rwlock_contended_enabled() && rp_inbox_waker_is_expected(rwlock))
 		return unlock_with_waker(rwlock);

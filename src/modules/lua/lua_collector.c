@@ -29,7 +29,7 @@ struct lua_cycle {
 	uint64_t begun_ns;		/* CLOCK_MONOTONIC */
 };
 
-static uint64_t now_ns(void)
+uint64_t rp_lua_now_ns(void)
 {
 	struct timespec now;
 
@@ -63,7 +63,7 @@ static int canary_collect(lua_State *L)
 static int sentinel_collect(lua_State *L)
 {
 	const struct lua_cycle *cycle = luaL_checkudata(L, 1, SENTINEL_TYPE);
-	uint64_t now = now_ns();
+	uint64_t now = rp_lua_now_ns();
 
 	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &canary_key) == LUA_TNIL)
 		return 0;
@@ -90,5 +90,5 @@ void rp_lua_open_collector(lua_State *L)
 
 	rp_lua_type(L, SENTINEL_TYPE, sentinel_methods);
 	rp_lua_type(L, CANARY_TYPE, canary_methods);
-	create(L, 0, now_ns());
+	create(L, 0, rp_lua_now_ns());
 }

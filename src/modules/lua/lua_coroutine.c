@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions in the place of coroutine.resume() and coroutine.wrap(). They also record which
- * coroutine runs, because lua.h cannot find the running one from outside, and stacks need it. They
- * call lua_resume() themselves: a call of the original functions would count towards Lua's limit of
- * nested C calls.
+ * Functions in the place of coroutine.resume(), coroutine.wrap() and coroutine.close(). The first
+ * two also record which coroutine runs, because lua.h cannot find the running one from outside, and
+ * stacks need it. They call lua_resume() themselves: a call of the original functions would count
+ * towards Lua's limit of nested C calls.
  *
  * The ids of an activity belong to a thread of the system. A coroutine keeps its own ones while it
  * waits, and the coroutine that resumes it gets back its former ids.
@@ -123,16 +123,19 @@ static int resume(lua_State *L)
 static void close_failed(lua_State *L, lua_State *coroutine)
 {
 	int status = lua_status(coroutine);
+	struct rp_activity outer;
 	bool is_recorded;
 
 	if (status == LUA_OK || status == LUA_YIELD)
 		return;		/* it could not be resumed */
 	/* The error's value decides the status of the variables. */
 	lua_xmove(L, coroutine, 1);
+	rp_activity_get(&outer);
 	is_recorded = rp_lua_thread_enter(L, coroutine);
 	(void)lua_resetthread(coroutine);
 	if (is_recorded)
 		rp_lua_thread_leave(L);
+	rp_activity_set(&outer);
 	lua_xmove(coroutine, L, 1);
 }
 
@@ -166,6 +169,33 @@ static int wrap(lua_State *L)
 	return 1;
 }
 
+/*
+ * coroutine.close(coroutine). A span that the coroutine closes would make its outer ids current in
+ * the caller. The upvalue is Lua's function, whose call may raise an error: by a hook of the
+ * program, or because the stack is full.
+ */
+static int close_coroutine(lua_State *L)
+{
+	lua_State *coroutine = lua_tothread(L, 1);
+	struct rp_activity outer;
+	lua_Debug ar;
+	int status;
+
+	luaL_argexpected(L, coroutine, 1, "thread");
+	if (coroutine == L)
+		return luaL_error(L, "cannot close a running coroutine");
+	if (lua_status(coroutine) == LUA_OK && lua_getstack(coroutine, 0, &ar))
+		return luaL_error(L, "cannot close a normal coroutine");
+	lua_settop(L, 1);
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	rp_activity_get(&outer);
+	restore_activity(L, coroutine);
+	status = lua_pcall(L, 1, LUA_MULTRET, 0);
+	rp_activity_set(&outer);
+	return status == LUA_OK ? lua_gettop(L) : lua_error(L);
+}
+
 void rp_lua_open_coroutines(lua_State *L)
 {
 	int top = lua_gettop(L);
@@ -176,6 +206,12 @@ void rp_lua_open_coroutines(lua_State *L)
 		lua_setfield(L, -2, "wrap");
 		lua_pushcfunction(L, resume);
 		lua_setfield(L, -2, "resume");
+		/* Another require() of the module finds its own function. */
+		if (lua_getfield(L, -1, "close") == LUA_TFUNCTION &&
+		    lua_tocfunction(L, -1) != close_coroutine) {
+			lua_pushcclosure(L, close_coroutine, 1);
+			lua_setfield(L, -2, "close");
+		}
 	}
 	lua_settop(L, top);
 	rp_lua_create_weak_table(L, &activities_key);

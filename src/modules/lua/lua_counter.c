@@ -38,7 +38,7 @@ static uint8_t kind_of(lua_State *L, const char *name)
 }
 
 /* source:counter { name = …, kind = …, unit = …, display = … } */
-int rp_lua_source_counter(lua_State *L)
+static int source_counter(lua_State *L)
 {
 	struct lua_source *source = rp_lua_check_source(L, 1);
 	struct rp_counter_decl decl = RP_COUNTER_DECL_INIT;
@@ -193,4 +193,5 @@ void rp_lua_open_counters(lua_State *L)
 	};
 
 	rp_lua_type(L, LUA_COUNTER_TYPE, methods);
+	rp_lua_source_add_method(L, "counter", source_counter);
 }

@@ -191,7 +191,7 @@ struct lua_event *rp_lua_event_create(lua_State *L, struct lua_source *source, i
 }
 
 /* source:event { name = …, … } */
-int rp_lua_source_event(lua_State *L)
+static int source_event(lua_State *L)
 {
 	struct lua_source *source = rp_lua_check_source(L, 1);
 	const char *name;
@@ -320,6 +320,12 @@ static bool add_value(lua_State *L, int index, const struct rp_field *field,
 	return true;
 }
 
+void rp_lua_event_reserve(lua_State *L, const struct lua_event *event)
+{
+	/* Missing values become nil, and each array leaves its buffer on the stack. */
+	luaL_checkstack(L, 2 * (int)event->field_count + LUA_MINSTACK, NULL);
+}
+
 int rp_lua_event_write(lua_State *L, const struct lua_event *event, int first)
 {
 	struct lua_payload payload;
@@ -327,8 +333,6 @@ int rp_lua_event_write(lua_State *L, const struct lua_event *event, int first)
 	payload.used = 0;
 	payload.part_count = 0;
 	lua_settop(L, first - 1 + (int)event->field_count);
-	/* Each array leaves its buffer on the stack. */
-	luaL_checkstack(L, (int)event->field_count + LUA_MINSTACK, NULL);
 	for (unsigned int i = 0; i < event->field_count; i++) {
 		int index = first + (int)i;
 
@@ -355,6 +359,7 @@ static int event_write(lua_State *L)
 		lua_pushboolean(L, 0);
 		return 1;
 	}
+	rp_lua_event_reserve(L, event);
 	ret = rp_lua_event_write(L, event, 2);
 	if (ret != -EINVAL)
 		return rp_lua_push_result(L, ret);
@@ -393,4 +398,5 @@ void rp_lua_open_events(lua_State *L)
 	};
 
 	rp_lua_type(L, LUA_EVENT_TYPE, methods);
+	rp_lua_source_add_method(L, "event", source_event);
 }

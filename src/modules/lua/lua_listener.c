@@ -163,8 +163,9 @@ static void stop(struct lua_listener *listener)
 }
 
 /*
- * Deliver what waits. The listener is at `index`, and its function at the top of the stack, which
- * the call pops. `deliver` runs in protected mode, so no error leaves the loop.
+ * Deliver what waits, up to the first event that was written meanwhile: the function may write
+ * events that the listener gets. The function is at the top of the stack, and the call pops it.
+ * `deliver` runs in protected mode, so no error leaves the loop.
  * Return: the number of events; with an error, its message is pushed, and *ret_failed is set.
  */
 static lua_Integer deliver_all(lua_State *L, struct lua_listener *listener, int timeout_ms,
@@ -173,15 +174,17 @@ static lua_Integer deliver_all(lua_State *L, struct lua_listener *listener, int 
 	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	int function = lua_gettop(L);
 	lua_Integer count = 0;
+	uint64_t begun_ns = 0;
 
 	if (listener->is_delivering || !listener->listener) {
 		lua_pop(L, 1);
 		return 0;
 	}
 	listener->is_delivering = true;
-	while (!listener->is_stopping &&
+	while (!listener->is_stopping && event.time_ns <= begun_ns &&
 	       rp_listener_next(listener->listener, &event, count ? 0 : timeout_ms) == 1) {
-		count++;
+		if (count++ == 0)
+			begun_ns = rp_lua_now_ns();
 		lua_settop(L, function + *ret_failed);
 		lua_pushcfunction(L, deliver);
 		lua_pushvalue(L, function);
@@ -209,6 +212,8 @@ static int read_timeout(lua_State *L, int index)
 {
 	lua_Number seconds = luaL_optnumber(L, index, 0);
 
+	if (seconds != seconds)
+		return 0;	/* not a number */
 	return seconds < 0 ? -1 : seconds > 86400 ? 86400 * 1000 : (int)(seconds * 1000);
 }
 

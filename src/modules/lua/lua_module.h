@@ -104,8 +104,11 @@ uint8_t rp_lua_get_level(lua_State *L, int index, uint8_t fallback);
 struct lua_event *rp_lua_event_create(lua_State *L, struct lua_source *source, int index,
 				      const char *name, uint8_t opcode, bool has_fields);
 
+/* Reserve the stack that rp_lua_event_write() needs. Raises an error if there is none. */
+void rp_lua_event_reserve(lua_State *L, const struct lua_event *event);
+
 /*
- * Write an event with values of the stack as its fields.
+ * Write an event with values of the stack as its fields, after rp_lua_event_reserve().
  * @first: the index of the first field's value.
  * Return: 0; -errno of rp_event_write(); -EINVAL after it pushed a message: a value is not of its
  * field's type.
@@ -115,21 +118,24 @@ int rp_lua_event_write(lua_State *L, const struct lua_event *event, int first);
 /* Push the value of a field. */
 void rp_lua_push_value(lua_State *L, const struct rp_value *value);
 
-/* The functions of the module's table and the methods of a source, one for each kind of object. */
+/* Add a method to the type of sources. */
+void rp_lua_source_add_method(lua_State *L, const char *name, lua_CFunction function);
+
+/* The functions of the module's table. */
 int rp_lua_source_create(lua_State *L);
-int rp_lua_source_event(lua_State *L);
-int rp_lua_source_span(lua_State *L);
-int rp_lua_source_counter(lua_State *L);
 int rp_lua_listen(lua_State *L);
 int rp_lua_poll(lua_State *L);
 
-/* Register the types of a file. */
+/* Register the types of a file, and its methods of a source, whose type is the first. */
 void rp_lua_open_sources(lua_State *L);
 void rp_lua_open_events(lua_State *L);
 void rp_lua_open_spans(lua_State *L);
 void rp_lua_open_counters(lua_State *L);
 void rp_lua_open_listeners(lua_State *L);
 void rp_lua_open_collector(lua_State *L);
+
+/* Return: the time of CLOCK_MONOTONIC, which events have. */
+uint64_t rp_lua_now_ns(void);
 
 /* Replace the functions of Lua that run coroutines. */
 void rp_lua_open_coroutines(lua_State *L);

@@ -70,12 +70,17 @@ static int source_to_string(lua_State *L)
 	return 1;
 }
 
+void rp_lua_source_add_method(lua_State *L, const char *name, lua_CFunction function)
+{
+	luaL_getmetatable(L, LUA_SOURCE_TYPE);
+	lua_pushcfunction(L, function);
+	lua_setfield(L, -2, name);
+	lua_pop(L, 1);
+}
+
 void rp_lua_open_sources(lua_State *L)
 {
 	static const luaL_Reg methods[] = {
-		{ "event", rp_lua_source_event },
-		{ "span", rp_lua_source_span },
-		{ "counter", rp_lua_source_counter },
 		{ "name", source_name },
 		{ "close", source_collect },
 		{ "__gc", source_collect },

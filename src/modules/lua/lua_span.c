@@ -35,7 +35,7 @@ static void push_part(lua_State *L, struct lua_source *source, const char *name,
 }
 
 /* source:span { name = …, … } */
-int rp_lua_source_span(lua_State *L)
+static int source_span(lua_State *L)
 {
 	struct lua_source *source = rp_lua_check_source(L, 1);
 	struct lua_span *span;
@@ -79,7 +79,7 @@ static int begin(lua_State *L, bool is_current)
 		return 1;
 	/* The kind's place holds the result, as the event's values must be the last ones. */
 	lua_replace(L, 1);
-	luaL_checkstack(L, (int)kind->start->field_count + LUA_MINSTACK, NULL);
+	rp_lua_event_reserve(L, kind->start);
 	rp_span_begin(&started->span, &outer);
 	started->outer = outer;
 	rp_activity_end(&outer);
@@ -153,4 +153,5 @@ void rp_lua_open_spans(lua_State *L)
 
 	rp_lua_type(L, LUA_SPAN_TYPE, kind_methods);
 	rp_lua_type(L, LUA_STARTED_SPAN_TYPE, methods);
+	rp_lua_source_add_method(L, "span", source_span);
 }

@@ -16,18 +16,26 @@
 #include "modules/symbols/object.h"
 #include "modules/symbols/symbol_table.h"
 
-/* Opens the file if it has the build id of the query. */
-static int open_same(const struct rp_symbols_query *query, const char *path,
+/* `ret`: of the function that opened the object. Keeps it if it has the build id of the query. */
+static int keep_same(const struct rp_symbols_query *query, int ret,
 		     struct rp_object_file *ret_object)
 {
-	int ret = rp_object_open(path, ret_object);
-
 	if (ret == 0 && query->build_id_bytes &&
 	    !rp_object_has_build_id(ret_object, query->build_id, query->build_id_bytes)) {
 		rp_object_close(ret_object);
 		return -ENOENT;
 	}
 	return ret;
+}
+
+static int open_debug(const struct rp_symbols_query *query, const char *path,
+		      struct rp_object_file *ret_object)
+{
+	int ret = query->open_debug ?
+		  rp_object_open_fd(query->open_debug(query->data, path), ret_object) :
+		  rp_object_open(path, ret_object);
+
+	return keep_same(query, ret, ret_object);
 }
 
 static int open_by_build_id(const struct rp_symbols_query *query,
@@ -42,7 +50,7 @@ static int open_by_build_id(const struct rp_symbols_query *query,
 	if ((size_t)snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug",
 			     query->debug_directory, digits, digits + 2) >= sizeof(path))
 		return -ENOENT;
-	return open_same(query, path, ret_object);
+	return open_debug(query, path, ret_object);
 }
 
 /* The checksum of a debug link: that of zlib and Ethernet, least significant bit first. */
@@ -89,7 +97,7 @@ static int open_by_link(const struct rp_symbols_query *query, const struct rp_ob
 		if ((size_t)snprintf(path, PATH_MAX, "%s%.*s%s/%s", places[i][0],
 				     (int)(slash - query->named), query->named, places[i][1],
 				     link) >= PATH_MAX ||
-		    open_same(query, path, ret_object) != 0)
+		    open_debug(query, path, ret_object) != 0)
 			continue;
 		if (query->build_id_bytes || has_checksum(query, ret_object, sum))
 			return 0;
@@ -131,7 +139,7 @@ static int open_any(const struct rp_symbols_query *query, struct rp_object_file 
 	if (query->image)
 		return rp_object_open_image(query->image, query->image_bytes, ret_object);
 	for (size_t i = 0; ret != 0 && i < query->path_count; i++)
-		ret = open_same(query, query->paths[i], ret_object);
+		ret = keep_same(query, rp_object_open(query->paths[i], ret_object), ret_object);
 	/* The object's file is gone, but its debug file may still exist. */
 	if (ret != 0 && open_by_build_id(query, ret_object) == 0)
 		ret = 0;

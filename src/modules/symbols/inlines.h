@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions that a compiler put into others, from the DWARF of one file. */
+/* Inlined functions, from the DWARF of one file. */
 #ifndef RP_SYMBOLS_INLINES_H
 #define RP_SYMBOLS_INLINES_H
 

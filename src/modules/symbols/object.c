@@ -39,12 +39,17 @@ static int check(struct rp_object_file *object, struct rp_object_file *ret_objec
 
 int rp_object_open(const char *path, struct rp_object_file *ret_object)
 {
-	struct rp_object_file object = { 0 };
+	return rp_object_open_fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
+				 ret_object);
+}
+
+int rp_object_open_fd(int fd, struct rp_object_file *ret_object)
+{
+	struct rp_object_file object = { .fd = fd };
 	struct stat stat;
 
 	elf_version(EV_CURRENT);
-	object.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (object.fd < 0)
+	if (fd < 0)
 		return -ENOENT;
 	if (fstat(object.fd, &stat) != 0 || !S_ISREG(stat.st_mode)) {
 		rp_object_close(&object);

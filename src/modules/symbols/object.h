@@ -25,6 +25,9 @@ struct rp_object_file {
  */
 int rp_object_open(const char *path, struct rp_object_file *ret_object);
 
+/* The same for an open file, whose descriptor is closed with the object or here; -1: no file. */
+int rp_object_open_fd(int fd, struct rp_object_file *ret_object);
+
 /* The caller keeps the ownership of the image. */
 int rp_object_open_image(const void *image, size_t size, struct rp_object_file *ret_object);
 

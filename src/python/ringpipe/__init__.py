@@ -9,7 +9,7 @@
                 print(event.time, event.thread, event["order_id"])
         print(trace.stats.lost)
 
-A trace is read once, from its begin to its end, in bounded memory. Fields have the types bool,
+A trace is read once, from its start to its end, in bounded memory. Fields have the types bool,
 int, float, str, bytes, list, dict, uuid.UUID and datetime.datetime. A field of type bytes is an
 array of bytes or opaque data. Times are in UTC, without the last digit of the trace, which is
 that of 100 ns. In years that datetime lacks, a time is an int, the nanoseconds since 1970. Text

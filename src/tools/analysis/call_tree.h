@@ -4,8 +4,8 @@
  * outermost function of a stack. A stack adds its weight to the node of its innermost function. A
  * group, which is a process or a thread, has a tree of its own; functions are shared.
  *
- * The memory is bounded, to about 200 MB besides names, and the sum of all weights stays exact:
- *  - Of a stack, the innermost RP_CALL_DEPTH_MAX functions count; RP_CALL_REST replaces the others.
+ * The memory is bounded, to about 200 MB without names, and the sum of all weights stays exact:
+ *  - The innermost RP_CALL_DEPTH_MAX functions of a stack count; RP_CALL_REST replaces the others.
  *  - After RP_CALL_NODES_MAX nodes, a stack that needs another node adds its weight to a node
  *    RP_CALL_REST at the end of the part of its path that is in the tree.
  *  - After RP_CALL_FUNCTIONS_MAX functions, each further one is RP_CALL_REST.

@@ -51,11 +51,12 @@ size_t rp_explain_doubts(const struct rp_thread_time *time,
 			 rp_text_short_time(time->kinds->threshold_ns, text));
 	if (time->kinds->lost)
 		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
-			 "%s records were lost, so waits may be missing; record with a larger "
-			 "--buffer", rp_text_count(time->kinds->lost, text));
+			 "the trace lacks %s, so waits may be missing; record with a larger "
+			 "--buffer", rp_text_counted(time->kinds->lost, "lost record", text));
 	if (time->left_out)
 		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
-			 "the spans have more than %u records, and %s were left out; choose "
-			 "fewer spans", RP_TIME_RECORDS_MAX, rp_text_count(time->left_out, text));
+			 "the spans have %s above the limit of %u, which are left out; choose "
+			 "fewer spans", rp_text_counted(time->left_out, "record", text),
+			 RP_TIME_RECORDS_MAX);
 	return doubts;
 }

@@ -19,7 +19,7 @@
 /* The time of one part with one detail. */
 struct detail {
 	const char *text, *function, *file;
-	uint64_t lock, waker_process, waker_thread;
+	uint64_t lock, owner, waker_process, waker_thread;
 	uint64_t ns, count;
 	const struct rp_time_piece *slowest;	/* has the slowest request to a disk, if any */
 };
@@ -38,6 +38,7 @@ static bool is_of_disk(enum rp_time_part part)
 static bool is_same(const struct detail *detail, const struct rp_time_piece *piece)
 {
 	return detail->function == piece->function && detail->lock == piece->lock &&
+	       detail->owner == piece->owner &&
 	       (is_of_disk(piece->part) ||
 		(detail->waker_thread == piece->waker_thread &&
 		 detail->waker_process == piece->waker_process)) &&
@@ -70,7 +71,8 @@ static size_t collect_details(const struct rp_thread_interval *interval, enum rp
 		if (at == count)
 			details[count++] = (struct detail){
 				.text = piece->detail, .function = piece->function,
-				.file = piece->file, .lock = piece->lock, .slowest = piece,
+				.file = piece->file, .lock = piece->lock, .owner = piece->owner,
+				.slowest = piece,
 				.waker_process = piece->waker_process,
 				.waker_thread = piece->waker_thread,
 			};
@@ -116,10 +118,19 @@ static void describe_disk(const struct detail *detail, FILE *out)
 			rp_text_bytes(slowest->request_bytes, bytes), slowest->sector);
 }
 
+static void describe_lock(const struct detail *detail, FILE *out)
+{
+	fprintf(out, "lock 0x%" PRIx64, detail->lock);
+	if (detail->owner)
+		fprintf(out, " of thread %" PRIu64, detail->owner);
+}
+
 static void describe(const struct detail *detail, enum rp_time_part part, FILE *out)
 {
 	if (part == RP_TIME_LOCK && detail->lock)
-		fprintf(out, "lock 0x%" PRIx64, detail->lock);
+		describe_lock(detail, out);
+	else if (part == RP_TIME_RUNNABLE && !detail->waker_thread)
+		fputs("without a known thread", out);
 	else if (part == RP_TIME_RUNNABLE)
 		fprintf(out, "while %s ran", detail->text && *detail->text ? detail->text : "?");
 	else if (detail->text)
@@ -133,7 +144,7 @@ static void describe(const struct detail *detail, enum rp_time_part part, FILE *
 			detail->function ? ", for which it waited" : "");
 	if (detail->function)
 		fprintf(out, "%sin %s", detail->lock || detail->text ? " " : "", detail->function);
-	if (part == RP_TIME_RUNNABLE)
+	if (part == RP_TIME_RUNNABLE && detail->waker_thread)
 		fprintf(out, ", thread %" PRIu64 " of process %" PRIu64, detail->waker_thread,
 			detail->waker_process);
 	else if (detail->waker_thread)
@@ -188,7 +199,7 @@ static void find_frequent(const struct rp_thread_interval *interval, struct samp
 static char *describe_functions(const struct rp_thread_interval *interval)
 {
 	struct sampled best[DETAILS_SHOWN] = { 0 };
-	char *text = NULL;
+	char *text = NULL, samples[RP_TEXT_MAX];
 	size_t size;
 	FILE *out = interval->function_count ? open_memstream(&text, &size) : NULL;
 
@@ -196,8 +207,8 @@ static char *describe_functions(const struct rp_thread_interval *interval)
 		return NULL;
 	find_frequent(interval, best);
 	for (size_t i = 0; i < DETAILS_SHOWN && best[i].name; i++)
-		fprintf(out, "%s%s (%zu %s)", i ? ", " : "", best[i].name, best[i].samples,
-			best[i].samples == 1 ? "sample" : "samples");
+		fprintf(out, "%s%s (%s)", i ? ", " : "", best[i].name,
+			rp_text_counted(best[i].samples, "sample", samples));
 	fclose(out);
 	return text;
 }
@@ -219,7 +230,8 @@ char *rp_explain_describe(const struct rp_thread_interval *interval, enum rp_tim
 		return NULL;
 	for (size_t i = 0; i < count && shown < DETAILS_SHOWN; i++) {
 		if (!details[i].text && !details[i].function && !details[i].lock &&
-		    !details[i].waker_thread && !details[i].slowest->device)
+		    !details[i].waker_thread && !details[i].slowest->device &&
+		    part != RP_TIME_RUNNABLE)
 			continue;
 		if (shown++)
 			fputs("; ", out);
@@ -409,6 +421,8 @@ static struct json_object *pieces_to_json(const struct rp_thread_interval *inter
 			snprintf(lock, sizeof(lock), "0x%" PRIx64, piece->lock);
 			json_object_object_add(row, "lock", json_object_new_string(lock));
 		}
+		if (piece->owner)
+			add_number(row, "owner_thread_id", piece->owner);
 		if (piece->file)
 			json_object_object_add(row, "file", rp_json_string(piece->file));
 		add_threads(row, piece);

@@ -22,8 +22,10 @@ int rp_explanation_read(const struct rp_explanation_reading *reading, uint32_t *
 	rp_reader_get_info(reader, &info);
 	*ret_pointer_bytes = info.pointer_bytes;
 	ret = rp_trace_index_select(reading->index, &reading->query, reader);
-	while (ret == 0 && (ret = rp_reader_next(reader, &event)) == 1)
+	while (ret == 0 && (ret = rp_reader_next(reader, &event)) == 1) {
+		event.process = rp_processes_find(&reading->symbols->tree, &event);
 		ret = reading->take(reader, &event, reading->data);
+	}
 	/* 1: the rest is not needed. */
 	ret = ret > 0 ? 0 : ret;
 	said = rp_input_explain(reader, ret, buffer, sizeof(buffer));
@@ -97,7 +99,8 @@ static int read_range(const struct rp_explanation *explanation, int64_t from_ns,
 {
 	const struct rp_explanation_reading reading = {
 		.path = explanation->path, .signal_fd = explanation->signal_fd,
-		.index = explanation->index, .take = take, .data = data,
+		.index = explanation->index, .symbols = explanation->symbols,
+		.take = take, .data = data,
 		.query = {
 			.from_ns = from_ns, .to_ns = time_after(to_ns), .has_tail = has_tail,
 		},

@@ -47,6 +47,7 @@ struct rp_explanation_reading {
 	int signal_fd;			/* reading ends when it is readable; or -1 */
 	bool is_loud;			/* report damage on standard error */
 	const struct rp_trace_index *index;	/* of the trace; NULL: none */
+	const struct rp_symbols *symbols;	/* of the trace, for the processes of threads */
 	struct rp_trace_query query;	/* the events to take */
 	rp_explanation_take take;
 	void *data;			/* for `take` */

@@ -52,6 +52,12 @@ static bool is_in_range(const struct rp_gc_pauses *pauses, int64_t time_ns)
 	return !pauses->range || rp_time_range_has(pauses->range, time_ns);
 }
 
+static bool is_wanted(const struct rp_gc_pauses *pauses, const struct rp_reader_event *event,
+		      uint64_t process)
+{
+	return !pauses->where || rp_expression_matches(pauses->where, event, process);
+}
+
 static int compare_processes(const void *left, const void *right)
 {
 	const struct rp_gc_process *a = left, *b = right;
@@ -168,9 +174,9 @@ static void take_start(struct rp_gc_pauses *pauses, const struct rp_reader_event
 	collection = (struct rp_gc_collection){
 		.number = number, .generation = (uint8_t)generation, .type = (uint8_t)type,
 		.reason = reason < RP_GC_REASONS ? (uint8_t)reason : RP_GC_REASONS,
-		.is_known = true,
+		.is_known = true, .is_wanted = is_wanted(pauses, event, process->process),
 	};
-	if (is_in_range(pauses, event->time_ns)) {
+	if (is_in_range(pauses, event->time_ns) && collection.is_wanted) {
 		count_collection(&process->all, &collection);
 		count_collection(&process->generations[generation], &collection);
 	}
@@ -233,7 +239,8 @@ static int add_pause(struct rp_gc_pauses *pauses, struct rp_gc_process *process,
 	const uint64_t ns = (uint64_t)pause->stop_ns - (uint64_t)pause->start_ns;
 	int ret;
 
-	if (!is_in_range(pauses, pause->start_ns))
+	if (!is_in_range(pauses, pause->start_ns) ||
+	    (pauses->where && !pause->collection.is_wanted))
 		return 0;
 	ret = rp_latency_add(&process->all.pauses, ns);
 	if (ret == 0 && pause->collection.is_known)
@@ -333,7 +340,7 @@ int rp_gc_pauses_take(struct rp_gc_pauses *pauses, const struct rp_reader_event 
 		take_end(event, found);
 		break;
 	case HEAP_STATS:
-		if (is_in_range(pauses, event->time_ns))
+		if (is_in_range(pauses, event->time_ns) && is_wanted(pauses, event, process))
 			take_heaps(event, found);
 		break;
 	default:

@@ -23,6 +23,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/latency_histogram.h"
+#include "tools/trace/event_expression.h"
 #include "tools/trace/time_range.h"
 
 #define RP_GC_GENERATIONS 3u
@@ -40,6 +41,7 @@ struct rp_gc_collection {
 	uint32_t number;
 	uint8_t generation, reason, type;
 	bool is_known;			/* false: the trace has no start of it */
+	bool is_wanted;			/* its start fulfils the expression */
 };
 
 struct rp_gc_pause {
@@ -75,11 +77,16 @@ struct rp_gc_process {
 	size_t background_count, waiting_count, settled_count;	/* indexes modulo the sizes */
 };
 
-/* Initialise it with zeros, except for `visit` and `data`. */
+/* Initialise it with zeros, except for the first members. */
 struct rp_gc_pauses {
 	/* Called for each pause. Return: 0, or -errno to stop reading. */
 	int (*visit)(const struct rp_gc_pause *pause, void *data);
 	void *data;
+	/*
+	 * The caller's: fulfilled by the starts of the collections to count, with their pauses, and
+	 * by the events with sizes; NULL: all.
+	 */
+	struct rp_expression *where;
 	/* The times of the pauses and collections, by their starts, and of sizes; NULL: all. */
 	const struct rp_time_range *range;
 	struct rp_gc_process **processes;	/* in the order of their first events */

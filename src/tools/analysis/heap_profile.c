@@ -113,8 +113,11 @@ static int take_allocated(struct rp_heap_profile *heap, struct rp_profile *profi
 	struct rp_heap_block block = { .process = process, .id = rp_profile_number(event, "id") };
 	struct rp_heap_site *site;
 	uint32_t group, node;
-	int ret = rp_profile_add(profile, event, process, &weight, &group, &node);
+	int ret;
 
+	if (heap->where && !rp_expression_matches(heap->where, event, process))
+		return 0;
+	ret = rp_profile_add(profile, event, process, &weight, &group, &node);
 	if (ret == 0)
 		ret = find_site(heap, process, node, &block.site);
 	if (ret)

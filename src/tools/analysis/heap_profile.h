@@ -11,6 +11,7 @@
 #define RP_TOOL_HEAP_PROFILE_H
 
 #include "tools/analysis/profile.h"
+#include "tools/trace/event_expression.h"
 
 #define RP_HEAP_BLOCKS_MAX (1u << 22)
 
@@ -33,8 +34,10 @@ struct rp_heap_block {
 	double blocks, bytes;		/* which it represents */
 };
 
-/* Initialise it with zeros. */
+/* Initialise it with zeros, except for the first members. */
 struct rp_heap_profile {
+	/* The caller's: fulfilled by the samples to count; NULL: all. */
+	struct rp_expression *where;
 	bool has_earlier;		/* sites get what was live at `earlier_ns`, too */
 	int64_t earlier_ns;		/* since the start of the recording */
 	struct rp_heap_site *sites;

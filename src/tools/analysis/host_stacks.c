@@ -47,8 +47,8 @@ static bool has_module(const struct rp_symbols *symbols, const struct rp_reader_
 	struct rp_symbol symbol;
 
 	for (uint32_t i = 0; i < event->frame_count; i++) {
-		rp_symbols_find(symbols, process, event->time_ns,
-				rp_stack_frame(event, pointer_bytes, i), &symbol);
+		rp_symbols_resolve(symbols, process, event->time_ns,
+				   rp_stack_frame(event, pointer_bytes, i), &symbol);
 		if (is_module(symbol.file))
 			return true;
 	}

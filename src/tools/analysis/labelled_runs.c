@@ -19,7 +19,7 @@ struct labelled_thread {
 	uint64_t thread;
 	struct rp_trace_span run;
 	int64_t last_ns;		/* of the last record */
-	bool is_open;			/* `run` goes on */
+	bool is_open;			/* `run` continues */
 };
 
 static const struct rp_span_name run_name = {

@@ -62,7 +62,6 @@ void rp_profile_fini(struct rp_profile *profile)
 		rp_symbols_fini(&profile->symbols);
 	rp_call_tree_fini(&profile->tree);
 	rp_host_stacks_fini(&profile->host_stacks);
-	rp_processes_fini(&profile->processes);
 	free(profile->functions);
 }
 
@@ -102,9 +101,10 @@ enum rp_profile_event rp_profile_classify(const struct rp_reader_event *event)
 int rp_profile_process(struct rp_profile *profile, const struct rp_reader_event *event,
 		       uint64_t *ret_process)
 {
-	int ret = rp_symbols_process_id(&profile->processes, event, ret_process);
+	int ret = 0;
 
-	if (ret == 0 && profile->seen[RP_PROFILE_SAMPLE] &&
+	*ret_process = rp_processes_find(&profile->symbols.tree, event);
+	if (profile->seen[RP_PROFILE_SAMPLE] &&
 	    profile->seen[RP_PROFILE_THREAD_SAMPLE] &&
 	    rp_profile_classify(event) == RP_PROFILE_THREAD_SAMPLE && rp_profile_is_running(event))
 		ret = rp_host_stacks_keep(&profile->host_stacks, &profile->symbols, event,
@@ -179,7 +179,7 @@ static int find_function(struct rp_profile *profile, const struct rp_reader_even
 		*ret_function = known->function;
 		return 0;
 	}
-	rp_symbols_find(&profile->symbols, process, event->time_ns, at, &symbol);
+	rp_symbols_resolve(&profile->symbols, process, event->time_ns, at, &symbol);
 	if (!symbol.file && address >= RP_KERNEL_START)
 		symbol.file = KERNEL_FILE;
 	ret = intern(profile, &symbol, ret_function);

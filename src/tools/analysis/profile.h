@@ -65,8 +65,7 @@ struct rp_profile {
 	struct rp_symbols symbols;
 	struct rp_call_tree tree;
 	uint64_t seen[RP_PROFILE_EVENT_COUNT];	/* events of the trace */
-	struct rp_processes processes;	/* of the second reading */
-	struct rp_host_stacks host_stacks;	/* likewise */
+	struct rp_host_stacks host_stacks;	/* of the second reading */
 	uint32_t pointer_bytes;
 	uint32_t *functions;		/* of the current stack */
 	size_t function_capacity;

@@ -162,10 +162,11 @@ static int add_running(struct rp_thread_interval *interval, int64_t from_ns, int
 /* A thread has far fewer requests at a time. Limits the time that a damaged trace takes. */
 #define OVERLAPS_MAX 4096u
 
-/* Return: the record of the kind that overlaps most of the wait; NULL: none. */
-static const struct rp_time_record *find_overlap(struct rp_thread_interval *interval,
-						 enum record_kind kind,
-						 const struct rp_time_piece *piece)
+/* Return: the record of the kind, up to a time, that overlaps most of the wait; NULL: none. */
+static const struct rp_time_record *find_overlap_until(struct rp_thread_interval *interval,
+						       enum record_kind kind,
+						       const struct rp_time_piece *piece,
+						       int64_t until_ns)
 {
 	size_t count;
 	const struct rp_time_record *record = records_after(interval, kind, piece->from_ns, &count);
@@ -178,12 +179,30 @@ static const struct rp_time_record *find_overlap(struct rp_thread_interval *inte
 									piece->from_ns;
 		const int64_t to = record->to_ns < piece->to_ns ? record->to_ns : piece->to_ns;
 
-		if (to - from > most_ns) {
+		if (record->to_ns <= until_ns && to - from > most_ns) {
 			most_ns = to - from;
 			best = record;
 		}
 	}
 	return best;
+}
+
+static const struct rp_time_record *find_overlap(struct rp_thread_interval *interval,
+						 enum record_kind kind,
+						 const struct rp_time_piece *piece)
+{
+	return find_overlap_until(interval, kind, piece, INT64_MAX);
+}
+
+/* A request that lasts longer than the wait did not end it, but it may be the only one. */
+static const struct rp_time_record *find_request(struct rp_thread_interval *interval,
+						 const struct rp_time_piece *piece,
+						 int64_t woken_ns)
+{
+	const struct rp_time_record *request = find_overlap_until(interval, KIND_BLOCK, piece,
+								  woken_ns);
+
+	return request ? request : find_overlap(interval, KIND_BLOCK, piece);
 }
 
 static void describe_fault(struct rp_time_piece *piece, const struct rp_time_record *fault)
@@ -201,6 +220,15 @@ static void describe_request(struct rp_time_piece *piece, const struct rp_time_r
 	piece->request_ns = (uint64_t)request->to_ns - (uint64_t)request->from_ns;
 }
 
+static void describe_futex(struct rp_time_piece *piece, const struct rp_time_record *futex)
+{
+	piece->lock = futex->lock;
+	if (piece->waker_thread)
+		return;
+	piece->waker_process = futex->waker_process;
+	piece->waker_thread = futex->waker_thread;
+}
+
 static int add_blocked(struct rp_thread_interval *interval, const struct rp_time_record *wait,
 		       int64_t from_ns, int64_t to_ns)
 {
@@ -209,20 +237,21 @@ static int add_blocked(struct rp_thread_interval *interval, const struct rp_time
 		.function = wait->function,
 		.waker_process = wait->waker_process, .waker_thread = wait->waker_thread,
 	};
-	const struct rp_time_record *futex, *call, *request, *fault;
+	const struct rp_time_record *futex, *lock, *call, *request, *fault;
 
 	if (from_ns >= to_ns)
 		return 0;
 	futex = find_overlap(interval, KIND_FUTEX, &piece);
+	lock = find_overlap(interval, KIND_LOCK, &piece);
 	call = find_overlap(interval, KIND_CALL, &piece);
-	if (piece.part == RP_TIME_OTHER_WAIT && futex)
+	if (piece.part == RP_TIME_OTHER_WAIT && (futex || lock))
 		piece.part = RP_TIME_LOCK;
 	if (piece.part == RP_TIME_OTHER_WAIT && call)
 		piece.part = rp_wait_cause_of_call(call->detail);
 	fault = find_overlap(interval, KIND_FAULT, &piece);
 	if (piece.part == RP_TIME_OTHER_WAIT && fault)
 		piece.part = RP_TIME_PAGE_FAULT;
-	request = find_overlap(interval, KIND_BLOCK, &piece);
+	request = find_request(interval, &piece, wait->runnable_ns);
 	if (piece.part == RP_TIME_OTHER_WAIT && request)
 		piece.part = RP_TIME_BLOCK_IO;
 	if (call)
@@ -233,12 +262,11 @@ static int add_blocked(struct rp_thread_interval *interval, const struct rp_time
 		piece.file = call->file;
 	if (request)
 		describe_request(&piece, request);
-	if (piece.part == RP_TIME_LOCK && futex) {
-		piece.lock = futex->lock;
-		if (!piece.waker_thread) {
-			piece.waker_process = futex->waker_process;
-			piece.waker_thread = futex->waker_thread;
-		}
+	if (piece.part == RP_TIME_LOCK && futex)
+		describe_futex(&piece, futex);
+	if (piece.part == RP_TIME_LOCK && lock) {
+		piece.lock = lock->lock;
+		piece.owner = lock->waker_thread;
 	}
 	if (piece.part != RP_TIME_NETWORK && piece.part != RP_TIME_OTHER_WAIT)
 		return add_piece(interval, &piece);

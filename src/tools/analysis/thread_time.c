@@ -15,10 +15,13 @@
 #define UNIVERSAL "Universal.Events"
 #define SAMPLE_ID 1u
 #define SWITCH_ID 2u
+#define LOCKS "ringpipe-locks"		/* of libringpipe-inbox */
+#define LOCKS_MUTEX_ID 1u
+#define LOCKS_RWLOCK_ID 2u
 #define FRAMES_MAX 64u
 #define CALLEE_NAME_MAX 256u	/* a longer name is cut off */
 #define STATE_RUNNING 0u
-/* A request to a disk that lasts so much longer than an interval is not what its thread awaits. */
+/* A thread does not await a request to a disk that lasts this much longer than the interval. */
 #define REQUEST_NS 10000000
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -143,8 +146,8 @@ static const char *function_of(const struct rp_thread_time *time,
 {
 	struct rp_symbol symbol;
 
-	rp_symbols_find(time->symbols, event->process, event->time_ns,
-			rp_stack_frame(event, time->pointer_bytes, index), &symbol);
+	rp_symbols_resolve(time->symbols, event->process, event->time_ns,
+			   rp_stack_frame(event, time->pointer_bytes, index), &symbol);
 	return symbol.function;
 }
 
@@ -153,6 +156,7 @@ static bool is_system_library(const char *path)
 {
 	static const char *const names[] = {
 		"libc.so", "libc-", "libpthread", "ld-linux", "ld-musl", "[vdso]",
+		"libringpipe-inbox.so",
 	};
 	const char *name = path ? strrchr(path, '/') : NULL;
 
@@ -175,7 +179,7 @@ static const char *find_program_function(const struct rp_thread_time *time,
 
 		if (address >= RP_KERNEL_START)
 			continue;
-		rp_symbols_find(time->symbols, event->process, event->time_ns, address, &symbol);
+		rp_symbols_resolve(time->symbols, event->process, event->time_ns, address, &symbol);
 		if (symbol.file && !is_system_library(symbol.file))
 			return symbol.function;
 	}
@@ -228,20 +232,50 @@ static int take_sample(struct rp_thread_time *time, const struct rp_reader_event
 	return 0;
 }
 
-/* Take from the event of a wait which thread used the processor at its end. 0; -ENOMEM. */
-static int take_previous(struct rp_thread_time *time, const struct rp_reader_event *event)
+/* Take from the event of any wait which thread used the processor until its end. 0; -ENOMEM. */
+static int take_run(struct rp_thread_time *time, const struct rp_reader_event *event,
+		    const struct rp_processor_history **ret_history)
 {
-	struct rp_time_record previous = {
-		.kind = KIND_PREVIOUS, .to_ns = event->time_ns,
-		.waker_process = number_of(event, "previous_process"),
-		.waker_thread = number_of(event, "previous_thread"),
+	const uint64_t runnable_ns = number_of(event, "runnable_ns");
+	const uint64_t previous_ns = number_of(event, "previous_ns");
+	struct rp_processor_run run = {
+		.to_ns = event->time_ns, .thread = number_of(event, "previous_thread"),
 	};
 
-	if (previous.waker_thread == 0)
-		return 0;
-	previous.from_ns = begin_of(event, number_of(event, "previous_ns"));
-	previous.detail = text_of(time, event, "previous_name");
-	return previous.detail ? add_to_thread(time, event->thread, &previous) : -ENOMEM;
+	if (run.thread) {
+		run.process = number_of(event, "previous_process");
+		run.from_ns = begin_of(event, previous_ns);
+		run.name = text_of(time, event, "previous_name");
+		if (!run.name)
+			return -ENOMEM;
+	}
+	return rp_processor_runs_take(&time->runs, event->processor, event->thread, &run,
+				      previous_ns >= runnable_ns, ret_history);
+}
+
+/* Add which threads used the processor while the thread of the wait was ready to run. */
+static int add_runs(struct rp_thread_time *time, uint64_t thread,
+		    const struct rp_time_record *wait, const struct rp_processor_history *history)
+{
+	const size_t kept = history->count < RP_RUNS_KEPT ? history->count : RP_RUNS_KEPT;
+	int ret = 0;
+
+	for (size_t i = 1; ret == 0 && i <= kept; i++) {
+		const struct rp_processor_run *run =
+			&history->runs[(history->count - i) % RP_RUNS_KEPT];
+		struct rp_time_record record = {
+			.kind = KIND_PREVIOUS, .from_ns = run->from_ns, .to_ns = run->to_ns,
+			.waker_process = run->process, .waker_thread = run->thread,
+			.detail = run->name,
+		};
+
+		if (run->to_ns <= wait->runnable_ns)
+			break;
+		if (record.from_ns < wait->runnable_ns)
+			record.from_ns = wait->runnable_ns;
+		ret = add_to_thread(time, thread, &record);
+	}
+	return ret;
 }
 
 static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *event)
@@ -249,9 +283,11 @@ static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *
 	struct rp_time_record wait = {
 		.kind = KIND_WAIT, .part = RP_TIME_OTHER_WAIT, .to_ns = event->time_ns,
 	};
+	const struct rp_processor_history *history;
+	int ret = take_run(time, event, &history);
 
-	if (!has_interval(time, event->thread))
-		return 0;
+	if (ret || !has_interval(time, event->thread))
+		return ret;
 	wait.from_ns = begin_of(event, number_of(event, "duration_ns"));
 	wait.runnable_ns = begin_of(event, number_of(event, "runnable_ns"));
 	/* A thread that another displaced was ready to run all the time. */
@@ -259,7 +295,7 @@ static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *
 		wait.runnable_ns = wait.from_ns;
 	wait.waker_process = number_of(event, "waker_process");
 	wait.waker_thread = number_of(event, "waker_thread");
-	if (take_previous(time, event) < 0)
+	if (history && add_runs(time, event->thread, &wait, history) < 0)
 		return -ENOMEM;
 	if (time->stack.thread == event->thread && time->stack.time_ns == event->time_ns) {
 		wait.part = time->stack.part;
@@ -286,6 +322,9 @@ static int take_record(struct rp_thread_time *time, const struct rp_reader_event
 		record.lock = number_of(event, "address");
 		record.waker_process = number_of(event, "waker_process");
 		record.waker_thread = number_of(event, "waker_thread");
+	} else if (kind == KIND_LOCK) {
+		record.lock = number_of(event, "address");
+		record.waker_thread = number_of(event, "owner");
 	} else if (kind == KIND_FAULT) {
 		record.detail = number_of(event, "is_major") ? "major fault" : NULL;
 		record.function = find_program_function(time, event);
@@ -337,6 +376,13 @@ static void note_return(struct rp_thread_time *time, const struct rp_reader_even
 	time->open_threads--;
 }
 
+/* Return: whether the event is the wait for a lock that has an owner. */
+static bool is_lock(const struct rp_reader_type *type)
+{
+	return (type->id == LOCKS_MUTEX_ID || type->id == LOCKS_RWLOCK_ID) &&
+	       strcmp(type->provider, LOCKS) == 0;
+}
+
 int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_event *event)
 {
 	if (strcmp(event->type->provider, UNIVERSAL) == 0)
@@ -345,7 +391,7 @@ int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_even
 	if (strcmp(event->type->provider, RP_TIME_PROVIDER) != 0) {
 		if (!rp_event_is_own(event->type->provider))
 			note_return(time, event);
-		return 0;
+		return is_lock(event->type) ? take_record(time, event, KIND_LOCK, NULL) : 0;
 	}
 	switch (event->type->id) {
 	case RP_TIME_ID_WAIT:
@@ -497,6 +543,7 @@ void rp_thread_time_fini(struct rp_thread_time *time)
 		free(time->intervals[i].pieces);
 		free(time->intervals[i].functions);
 	}
+	rp_processor_runs_fini(&time->runs);
 	rp_text_pool_fini(&time->texts);
 	free(time->latest_ns);
 	free(time->ids);

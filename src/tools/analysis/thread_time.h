@@ -18,6 +18,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "tools/analysis/processor_runs.h"
 #include "tools/analysis/recorded_kinds.h"
 #include "tools/analysis/trace_spans.h"
 #include "tools/trace/trace_symbols.h"
@@ -25,7 +26,7 @@
 
 /* Limits the memory for the records inside of intervals. */
 #define RP_TIME_RECORDS_MAX 4000000u
-#define RP_TIME_KINDS 8
+#define RP_TIME_KINDS 9
 
 /* A piece of an interval. */
 struct rp_time_piece {
@@ -35,10 +36,11 @@ struct rp_time_piece {
 	const char *function;		/* of the program, which waited; or NULL */
 	const char *file;		/* for which the thread waited; or NULL */
 	uint64_t thread;		/* 0: none worked */
-	uint64_t lock;			/* address of a futex; 0: none */
+	uint64_t lock;			/* address of a lock or futex; 0: none */
+	uint64_t owner;			/* thread that held it when the wait began; 0: unknown */
 	/*
-	 * The thread that ended the wait. Of RUNNABLE, the thread that used the processor
-	 * meanwhile, whose name is `detail`. 0: not known.
+	 * The thread that ended the wait. Of RUNNABLE, the thread that used meanwhile the processor
+	 * that the waiting thread got, whose name is `detail`. 0: not known.
 	 */
 	uint64_t waker_process, waker_thread;
 	/* The request to a disk that took most of the wait. */
@@ -82,6 +84,7 @@ struct rp_thread_time {
 	size_t id_count;
 	int64_t *latest_ns;		/* the latest end of this interval and of those before it */
 	struct rp_text_pool texts;
+	struct rp_processor_runs runs;
 	size_t record_count;
 	struct {
 		uint64_t thread;

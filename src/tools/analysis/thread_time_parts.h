@@ -8,6 +8,7 @@
 enum record_kind {
 	KIND_WAIT, KIND_CALL, KIND_INTERRUPT, KIND_FUTEX, KIND_BLOCK, KIND_CALLEE, KIND_FAULT,
 	KIND_PREVIOUS,			/* another thread used the processor of a waiting thread */
+	KIND_LOCK,			/* of ringpipe-locks */
 	KIND_COUNT,
 };
 
@@ -34,10 +35,13 @@ struct rp_time_record {
 	const char *function;		/* of a WAIT or FAULT: see struct rp_time_piece */
 	const char *file;		/* of a CALL; of a BLOCK: its device */
 	union {
-		uint64_t lock;		/* of a FUTEX */
+		uint64_t lock;		/* of a FUTEX or LOCK */
 		uint64_t sector;	/* of a BLOCK */
 	};
-	/* WAIT, FUTEX: the thread that ended it. PREVIOUS: that ran. CALLEE: the process. */
+	/*
+	 * WAIT, FUTEX: the thread that ended it. PREVIOUS: that ran. CALLEE: the process. LOCK: the
+	 * thread that held it when the wait began.
+	 */
 	uint64_t waker_process, waker_thread;
 };
 

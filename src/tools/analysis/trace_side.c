@@ -165,9 +165,11 @@ static int take_event(struct rp_trace_side *side, const struct rp_reader_event *
 {
 	int ret = 0;
 
+	side->spans.where = side->where;
 	if (side->kinds[RP_SIDE_SPAN])
 		ret = rp_trace_spans_take(&side->spans, event);
-	if (!rp_time_range_has(&side->profile.range, event->time_ns))
+	if (!rp_time_range_has(&side->profile.range, event->time_ns) ||
+	    (side->where && !rp_expression_matches(side->where, event, process)))
 		return ret;
 	if (ret == 0 && side->kinds[RP_SIDE_COUNTER])
 		ret = rp_counter_set_take(&side->counters, event, process);
@@ -245,6 +247,7 @@ int rp_trace_side_read(struct rp_trace_side *side, struct rp_reader *reader)
 	rp_profile_set_reader(&side->profile, reader);
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
 		ret = rp_profile_process(&side->profile, &event, &process);
+		event.process = process;
 		if (ret == 0)
 			ret = take_event(side, &event, process);
 		if (ret)

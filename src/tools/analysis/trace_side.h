@@ -14,7 +14,7 @@
 #include "tools/analysis/profile.h"
 #include "tools/analysis/trace_spans.h"
 
-/* The shorter trace is divided into so many equal intervals, of which rates are counted. */
+/* The number of equal intervals of the shorter trace. Each has a rate. */
 #define RP_SIDE_INTERVALS 16u
 #define RP_SIDE_INTERVALS_MAX 64u	/* of the longer trace; the rest has no rates */
 
@@ -46,6 +46,11 @@ struct rp_side_item {
 
 /* Initialise it by rp_trace_side_init(). */
 struct rp_trace_side {
+	/*
+	 * The caller's, set after the initialisation: fulfilled by the start events of the spans
+	 * and by the other records that count; NULL: all.
+	 */
+	struct rp_expression *where;
 	struct rp_profile profile;
 	struct rp_trace_spans spans;
 	struct rp_counter_set counters;

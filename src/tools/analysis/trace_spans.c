@@ -49,7 +49,7 @@ struct rp_open_span {
 	struct span_group *group;
 	struct rp_open_span *before, *after;	/* in the group */
 	struct rp_open_span *older, *newer;
-	bool is_in_range;
+	bool is_wanted;
 };
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -250,7 +250,7 @@ static void remove_open(struct rp_trace_spans *spans, struct rp_open_span *open)
 	*(open->older ? &open->older->newer : &spans->oldest) = open->newer;
 	*(open->newer ? &open->newer->older : &spans->newest) = open->older;
 	spans->open_count--;
-	spans->open_in_range -= open->is_in_range;
+	spans->open_wanted -= open->is_wanted;
 	free(open);
 }
 
@@ -259,6 +259,12 @@ static void forget_oldest(struct rp_trace_spans *spans)
 	if (spans->forgotten)
 		spans->forgotten(&spans->oldest->span, spans->data);
 	remove_open(spans, spans->oldest);
+}
+
+static bool is_wanted(const struct rp_trace_spans *spans, const struct rp_reader_event *event)
+{
+	return (!spans->range || rp_time_range_has(spans->range, event->time_ns)) &&
+	       (!spans->where || rp_expression_matches(spans->where, event, event->process));
 }
 
 static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
@@ -285,7 +291,7 @@ static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
 			.parent = event->related_activity, .span_id = event->span_id,
 		},
 		.group = group, .before = group->last, .older = spans->newest,
-		.is_in_range = !spans->range || rp_time_range_has(spans->range, event->time_ns),
+		.is_wanted = is_wanted(spans, event),
 	};
 	memcpy(open->span.trace_id, event->trace_id, sizeof(event->trace_id));
 	if (group->last)
@@ -294,7 +300,7 @@ static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
 	spans->newest = open;
 	group->last = open;
 	spans->open_count++;
-	spans->open_in_range += open->is_in_range;
+	spans->open_wanted += open->is_wanted;
 	return spans->started ? spans->started(&open->span, spans->data) : 0;
 }
 
@@ -334,7 +340,7 @@ static int stop(struct rp_trace_spans *spans, const struct rp_span_name *name,
 	struct span_group *group = find_group(spans, event);
 	struct rp_open_span *open = group ? group->last : NULL;
 	struct rp_trace_span span;
-	bool is_in_range;
+	bool was_wanted;
 
 	for (unsigned int i = 0; open && open->span.name != name; i++)
 		open = i < EXAMINED_MAX ? open->before : NULL;
@@ -343,9 +349,9 @@ static int stop(struct rp_trace_spans *spans, const struct rp_span_name *name,
 		return 0;
 	}
 	span = open->span;
-	is_in_range = open->is_in_range;
+	was_wanted = open->is_wanted;
 	remove_open(spans, open);
-	if (!is_in_range)
+	if (!was_wanted)
 		return 0;
 	span.stop_thread = event->thread;
 	/* A clock may have gone backwards. */
@@ -385,7 +391,7 @@ int rp_trace_spans_take(struct rp_trace_spans *spans, const struct rp_reader_eve
 bool rp_trace_spans_are_complete(const struct rp_trace_spans *spans,
 				 const struct rp_reader *reader)
 {
-	return spans->open_in_range == 0 && rp_trace_index_is_past(reader);
+	return spans->open_wanted == 0 && rp_trace_index_is_past(reader);
 }
 
 int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns,
@@ -396,7 +402,7 @@ int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns
 	for (struct rp_open_span *open = spans->oldest; open && ret == 0; open = open->newer) {
 		struct rp_trace_span span = open->span;
 
-		if (!open->is_in_range)
+		if (!open->is_wanted)
 			continue;
 		span.stop_thread = span.thread;
 		span.stop_ns = end_ns > span.start_ns ? end_ns : span.start_ns;

@@ -21,6 +21,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "tools/trace/event_expression.h"
 #include "tools/trace/time_range.h"
 
 /* The names of spans are unique: two spans of the same name have the same pointer. */
@@ -59,10 +60,12 @@ struct rp_trace_spans {
 	void *data;
 	/* The times at which a span to visit starts; NULL: all. Its stop event may come later. */
 	const struct rp_time_range *range;
+	/* The caller's: fulfilled by the start events of the spans to visit; NULL: all. */
+	struct rp_expression *where;
 	struct rp_span_name **names;
 	size_t name_count, name_capacity;
 	size_t open_count;		/* spans without a stop event so far */
-	size_t open_in_range;		/* those of them that started in the range */
+	size_t open_wanted;		/* those of them to visit */
 	uint64_t dropped;		/* the oldest of them, beyond RP_SPANS_OPEN_MAX */
 	uint64_t stops_alone;		/* stop events whose span did not start in the trace */
 	/* For trace_spans.c only. */
@@ -80,14 +83,14 @@ struct rp_trace_spans {
 int rp_trace_spans_take(struct rp_trace_spans *spans, const struct rp_reader_event *event);
 
 /*
- * Return: whether all spans of the range were visited, so that the rest of the reader's trace needs
+ * Return: whether all spans to visit were visited, so that the rest of the reader's trace needs
  * not be read. It is false for a reader without an index.
  */
 bool rp_trace_spans_are_complete(const struct rp_trace_spans *spans,
 				 const struct rp_reader *reader);
 
 /*
- * Call `visit` for the spans of the range that have not stopped, in the order of their start
+ * Call `visit` for the spans to visit that have not stopped, in the order of their start
  * events. Their stop_ns is `end_ns`, or start_ns if that is later.
  */
 int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns,

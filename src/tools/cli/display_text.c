@@ -110,6 +110,17 @@ const char *rp_text_count(uint64_t count, char *buffer)
 	return buffer;
 }
 
+const char *rp_text_counted(uint64_t count, const char *noun, char *buffer)
+{
+	const size_t length = strlen(noun), used = strlen(rp_text_count(count, buffer));
+	const bool sibilant = length > 1 && (noun[length - 1] == 's' ||
+					     !strcmp(noun + length - 2, "ch"));
+
+	snprintf(buffer + used, RP_TEXT_MAX - used, " %s%s", noun,
+		 count == 1 ? "" : sibilant ? "es" : "s");
+	return buffer;
+}
+
 const char *rp_text_bytes(uint64_t bytes, char *buffer)
 {
 	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB" };

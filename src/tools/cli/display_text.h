@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* The size of the buffers for rp_text_count() and the similar functions. */
-#define RP_TEXT_MAX 32
+#define RP_TEXT_MAX 48
 
 /*
  * Make a copy that is valid UTF-8: each invalid sequence becomes U+FFFD. With `terminal`, control
@@ -29,6 +29,8 @@ void rp_text_hex(const uint8_t *bytes, size_t count, char *text);
 /* Each of the following functions returns `buffer`, of RP_TEXT_MAX bytes. */
 /* 1,234,567 */
 const char *rp_text_count(uint64_t count, char *buffer);
+/* 1 event; 2 events; 0 batches. `noun` is in the singular and has up to 18 bytes. */
+const char *rp_text_counted(uint64_t count, const char *noun, char *buffer);
 /* 45.3 MB */
 const char *rp_text_bytes(uint64_t bytes, char *buffer);
 /* 12.345 s; 1 h 02 min 03 s */

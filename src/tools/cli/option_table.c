@@ -302,8 +302,8 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
 	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"
 	  "keywords in hex (all), level 0-5 or its name (5), arguments\n"
-	  "k=v;k2=v2; default: *, which is every provider with all\n"
-	  "keywords at level 5", take_providers },
+	  "k=v;k2=v2; default, unless the text below states another: *,\n"
+	  "which is every provider with all keywords at level 5", take_providers },
 	{ RP_OPTION_MISSING, 0, "allow-missing", NULL,
 	  "accept names of providers that the process does not have yet:\n"
 	  "dlopen() may add them later", NULL },

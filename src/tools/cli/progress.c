@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/signals.h"
+#include "tools/cli/status_line.h"
 
 #define TICK_MS 500
 
@@ -25,15 +26,13 @@ void rp_progress_show(struct rp_progress *progress, uint64_t bytes, uint64_t tot
 		return;
 	progress->tick_ms = rp_now_ms() + TICK_MS;
 	progress->line_open = true;
-	fprintf(stderr, "\r\033[K%s", rp_text_bytes(bytes, done));
-	if (total)
-		fprintf(stderr, " of %s", rp_text_bytes(total, all));
-	fputs("  Ctrl-C stops", stderr);
+	rp_status_line_show("%s%s%s  Ctrl-C stops", rp_text_bytes(bytes, done), total ? " of " : "",
+			    total ? rp_text_bytes(total, all) : "");
 }
 
 void rp_progress_end(struct rp_progress *progress)
 {
 	if (progress->line_open)
-		fputs("\r\033[K", stderr);
+		rp_status_line_clear();
 	progress->line_open = false;
 }

@@ -30,6 +30,29 @@ int rp_signals_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
+bool rp_signals_is_request(const struct signalfd_siginfo *info, struct rp_stop_signal *last)
+{
+	if (info->ssi_signo == SIGCHLD)
+		return false;
+	if (info->ssi_pid && info->ssi_pid == last->sender && info->ssi_signo == last->number) {
+		*last = (struct rp_stop_signal){ 0 };
+		return false;
+	}
+	last->number = info->ssi_signo;
+	last->sender = info->ssi_code == SI_KERNEL ? 0 : info->ssi_pid;
+	return true;
+}
+
+unsigned int rp_signals_count(int fd, struct rp_stop_signal *last)
+{
+	struct signalfd_siginfo info;
+	unsigned int count = 0;
+
+	while (read(fd, &info, sizeof(info)) == sizeof(info))
+		count += rp_signals_is_request(&info, last);
+	return count;
+}
+
 void rp_signals_close(int fd)
 {
 	struct signalfd_siginfo info;

@@ -18,6 +18,7 @@ enum rp_tool_exit {
 	RP_EXIT_FAILURE = 1,
 	RP_EXIT_USAGE = 2,
 	RP_EXIT_GAVE_UP = 130,		/* 128 + SIGINT, as in shells */
+	RP_EXIT_NO_READER = 141,	/* 128 + SIGPIPE: the reader of a pipe left */
 };
 
 /*

@@ -66,22 +66,25 @@ static void reap(struct rp_child *child)
 
 /*
  * Ctrl-C on a terminal sends SIGINT to the whole foreground group (si_code SI_KERNEL), so the child
- * already has it. Signals sent to this process alone are passed on.
+ * already has it. Signals sent to this process alone are passed on. SIGCHLD is read after them, so
+ * each looks for the end of the child, which a signal no longer reaches. Signals that are read with
+ * this end may have been meant for the child. They count as one request, which keeps the rest of
+ * the trace.
  */
 unsigned int rp_child_signals(struct rp_child *child)
 {
+	const bool had_ended = child->ended;
 	struct signalfd_siginfo info;
 	unsigned int ours = 0;
 
 	while (read(child->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			reap(child);
-		else if (child->ended)
-			ours++;
-		else if (info.ssi_code != SI_KERNEL)
+		reap(child);
+		if (child->ended)
+			ours += rp_signals_is_request(&info, &child->last_signal);
+		else if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
 			kill(child->pid, (int)info.ssi_signo);
 	}
-	return ours;
+	return had_ended || !ours ? ours : 1;
 }
 
 /* One round of waiting for the command: handles signals and connections to the port. */

@@ -6,12 +6,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "tools/cli/signals.h"
 #include "tools/client/port.h"
 #include "tools/client/target.h"
 
 struct rp_child {
 	struct rp_tool_port port;	/* the command finds it in its environment */
 	int signal_fd;
+	struct rp_stop_signal last_signal;
 	pid_t pid;
 	bool ended;
 	bool resumed;
@@ -40,8 +42,8 @@ void rp_child_resume(struct rp_child *child, const struct rp_target *target);
 void rp_child_wait(struct rp_child *child);
 
 /*
- * Reads the pending signals and passes those for the command on. Return: the number of signals that
- * came after the end of the command; these are for `ringpipe` itself.
+ * Reads the pending signals and passes those for the command on. Return: the number of requests to
+ * stop that came after the end of the command; these are for `ringpipe` itself.
  */
 unsigned int rp_child_signals(struct rp_child *child);
 

@@ -2,7 +2,6 @@
 /* ringpipe doctor: reports what works on this machine, for whom, and how to get the rest. */
 #include "tools/client/doctor.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,18 +43,6 @@ static const struct {
 #define CHECK_COUNT (sizeof(checks) / sizeof(checks[0]))
 
 static const char *const state_names[RP_CHECK_STATES] = { "works", "limited", "missing" };
-
-void rp_finding_set(struct rp_finding *ret_finding, enum rp_check_state state, const char *fix,
-		    const char *format, ...)
-{
-	va_list arguments;
-
-	ret_finding->state = state;
-	ret_finding->fix = fix;
-	va_start(arguments, format);
-	vsnprintf(ret_finding->found, sizeof(ret_finding->found), format, arguments);
-	va_end(arguments);
-}
 
 static void check_programs(struct rp_finding *ret_finding)
 {

@@ -14,7 +14,7 @@
 
 /*
  * A server's socket exists from bind(2) on but refuses connections until listen(2). The command
- * retries so many times, RP_EXCHANGE_RETRY_MS apart: 200 ms for two system calls.
+ * retries this many times, RP_EXCHANGE_RETRY_MS apart: 200 ms for two system calls.
  */
 #define REFUSALS_MAX 20
 

@@ -131,6 +131,22 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	return 0;
 }
 
+bool rp_proc_exists(pid_t pid, uint64_t start_time)
+{
+	struct rp_proc process;
+
+	return rp_proc_read(pid, &process) == 0 && process.start_time == start_time;
+}
+
+bool rp_proc_runs(pid_t pid, uint64_t start_time)
+{
+	char path[64], program[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return rp_proc_exists(pid, start_time) &&
+	       (readlink(path, program, sizeof(program)) >= 0 || errno != ENOENT);
+}
+
 bool rp_proc_sees_start(const struct rp_proc *process, uint64_t start_time)
 {
 	int64_t ahead_ns;
@@ -273,6 +289,7 @@ int rp_proc_directory(pid_t pid, char **ret_directory)
 	FILE *file = open_proc(pid, "environ");
 	char *row = NULL, *directory = NULL;
 	const char *found = "/tmp";
+	bool has_text = false, has_variable = false;
 	size_t space = 0;
 	int error;
 
@@ -280,6 +297,8 @@ int rp_proc_directory(pid_t pid, char **ret_directory)
 		return -errno;
 	errno = 0;
 	while (getdelim(&row, &space, '\0', file) > 0) {
+		has_text = true;
+		has_variable |= strchr(row, '=') != NULL;
 		if (!strncmp(row, "TMPDIR=", 7) && row[7]) {
 			found = row + 7;
 			break;
@@ -292,7 +311,7 @@ int rp_proc_directory(pid_t pid, char **ret_directory)
 	if (!directory)
 		return error ? -error : -ENOMEM;
 	*ret_directory = directory;
-	return 0;
+	return has_text && !has_variable;
 }
 
 enum rp_proc_code rp_proc_code(pid_t pid)

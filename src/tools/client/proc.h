@@ -17,6 +17,10 @@ struct rp_proc {
 
 /* Return: 0; -ESRCH if the process does not exist. */
 int rp_proc_read(pid_t pid, struct rp_proc *ret_proc);
+/* Whether the process with this `start_time` exists. It may be a zombie. */
+bool rp_proc_exists(pid_t pid, uint64_t start_time);
+/* Whether that process runs a program, which a zombie does not. */
+bool rp_proc_runs(pid_t pid, uint64_t start_time);
 /*
  * Whether a start time is that of the process, as the process itself sees it: in another time
  * namespace it differs from `start_time`.
@@ -43,8 +47,9 @@ bool rp_proc_is_apart(const struct rp_proc *process);
 
 /*
  * Read the folder of the process's socket from its initial environment: TMPDIR or /tmp, as the
- * process names it. `ret_directory` is for free(). Return: 0; -ENOMEM; -errno of open(2) and
- * read(2).
+ * process names it. `ret_directory` is for free(). Return: 0; 1: the environment has no variable
+ * left, because a title of the process replaced it, so the folder is only the usual one; -ENOMEM;
+ * -errno of open(2) and read(2).
  */
 int rp_proc_directory(pid_t pid, char **ret_directory);
 

@@ -116,8 +116,7 @@ void rp_providers_explain(pid_t pid, const char *missing, const char *existing)
 		      "missing ones)", pid, missing, existing);
 }
 
-static void explain_missing(const struct rp_target *target, const char *missing,
-			    const struct rp_provider_names *names)
+static void explain_missing(pid_t pid, const char *missing, const struct rp_provider_names *names)
 {
 	char *list = NULL;
 	size_t size;
@@ -131,12 +130,45 @@ static void explain_missing(const struct rp_target *target, const char *missing,
 		free(list);
 		list = NULL;
 	}
-	rp_providers_explain(target->pid, missing, !list ? "?" : *list ? list : "none");
+	rp_providers_explain(pid, missing, !list ? "?" : *list ? list : "none");
 	free(list);
 }
 
-int rp_providers_check(const struct rp_target *target, const char *(*name_at)(size_t i, void *data),
-		       size_t count, void *data)
+/* Ask all processes. Return: 0; the error of the first that does not report its providers. */
+static int get_union(const struct rp_target *targets, size_t target_count,
+		     struct rp_provider_names *ret_names)
+{
+	struct rp_provider_names names = { 0 }, more;
+	int ret = 0;
+
+	for (size_t i = 0; i < target_count && ret == 0; i++) {
+		char **grown;
+
+		ret = rp_provider_names_get(&targets[i], NULL, &more);
+		if (ret)
+			break;
+		grown = realloc(names.rows, (names.count + more.count + 1) * sizeof(*grown));
+		if (!grown) {
+			rp_provider_names_fini(&more);
+			ret = -ENOMEM;
+			break;
+		}
+		names.rows = grown;
+		if (more.count)
+			memcpy(&grown[names.count], more.rows, more.count * sizeof(*grown));
+		names.count += more.count;
+		free(more.rows);
+	}
+	sort(&names);
+	if (ret)
+		rp_provider_names_fini(&names);
+	else
+		*ret_names = names;
+	return ret;
+}
+
+int rp_providers_check_any(const struct rp_target *targets, size_t target_count, pid_t pid,
+			   const char *(*name_at)(size_t i, void *data), size_t count, void *data)
 {
 	struct rp_provider_names names;
 	size_t first = 0;
@@ -145,7 +177,7 @@ int rp_providers_check(const struct rp_target *target, const char *(*name_at)(si
 	while (first < count && is_always_there(name_at(first, data)))
 		first++;
 	/* The later request for the session reports a process that does not answer. */
-	if (first == count || rp_provider_names_get(target, NULL, &names))
+	if (first == count || get_union(targets, target_count, &names))
 		return 0;
 	for (size_t i = first; i < count; i++) {
 		const char *name = name_at(i, data);
@@ -154,11 +186,17 @@ int rp_providers_check(const struct rp_target *target, const char *(*name_at)(si
 		    (names.count && bsearch(&name, names.rows, names.count, sizeof(*names.rows),
 					    compare_names)))
 			continue;
-		explain_missing(target, name, &names);
+		explain_missing(pid, name, &names);
 		ret = -ENOENT;
 	}
 	rp_provider_names_fini(&names);
 	return ret;
+}
+
+int rp_providers_check(const struct rp_target *target, const char *(*name_at)(size_t i, void *data),
+		       size_t count, void *data)
+{
+	return rp_providers_check_any(target, 1, target->pid, name_at, count, data);
 }
 
 uint32_t rp_providers_choose_format(const struct rp_target *target)

@@ -31,6 +31,9 @@ void rp_providers_explain(pid_t pid, const char *missing, const char *existing);
  */
 int rp_providers_check(const struct rp_target *target, const char *(*name_at)(size_t i, void *data),
 		       size_t count, void *data);
+/* The same: each provider must be in one of several processes. `pid`: for the error line. */
+int rp_providers_check_any(const struct rp_target *targets, size_t target_count, pid_t pid,
+			   const char *(*name_at)(size_t i, void *data), size_t count, void *data);
 
 /*
  * Return: the version of nettrace to request. Version 6 has names of threads and trace ids, but

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,19 +18,20 @@
 #include "tools/client/providers.h"
 #include "tools/client/recording.h"
 #include "tools/cli/signals.h"
+#include "tools/cli/status_line.h"
 #include "tools/cli/display_text.h"
 
 #define START_TIMEOUT_MS 10000
 /* The .NET runtime's default; libringpipe does a full rundown for any value but 0. */
 #define RUNDOWN_KEYWORDS 0x80020139u
-/* After a stop request and so long without a byte, the command gives up. */
+/* The command gives up after a stop request and this time without a byte. */
 #define STOP_TIMEOUT_MS 20000
 #define TICK_MS 1000
 /* After its start, until which a command may register its providers. */
 #define REGISTER_MS 1000
 #define CHUNK_BYTES (256u << 10)
 
-enum phase { STARTING, RUNNING, STOPPING, ENDED };
+enum phase { STARTING, RUNNING, STOPPING, FINISHING, ENDED };
 
 /* A request on a separate connection. */
 struct talk {
@@ -46,6 +46,7 @@ struct recording {
 	struct rp_recording_result *result;
 	enum phase phase;
 	int signal_fd;
+	struct rp_stop_signal last_signal;
 	int64_t start_ms;		/* of the current phase STARTING, then of the session */
 	int64_t heard_ms;		/* the time of the last byte, or of the stop request */
 	int64_t tick_ms;		/* the time of the next progress line */
@@ -76,50 +77,6 @@ static const struct {
 	{ RP_COLLECT_2, false, false },
 };
 #define COLLECT_VERSIONS (sizeof(collect_versions) / sizeof(collect_versions[0]))
-
-int rp_recording_providers_parse(const char *list, const char *command,
-				 struct rp_session_provider **ret_providers, size_t *ret_count)
-{
-	size_t at = 0;
-	int ret = rp_providers_parse(list, ret_providers, ret_count, &at);
-
-	if (ret == -EINVAL)
-		rp_options_explain_providers(command, list, at);
-	else if (ret)
-		rp_tool_error("%s: --providers: %s", command, strerror(-ret));
-	return ret;
-}
-
-int rp_recording_providers(const struct rp_tool_options *options, const char *command,
-			   struct rp_session_provider **ret_providers, size_t *ret_count)
-{
-	/* The default is every provider, with all keywords and every level. */
-	return rp_recording_providers_parse(options->providers ? options->providers : "*", command,
-					    ret_providers, ret_count);
-}
-
-static const char *provider_name(size_t i, void *data)
-{
-	return ((const struct rp_session_provider *)data)[i].name;
-}
-
-int rp_recording_check_providers(const struct rp_tool_options *options,
-				 const struct rp_target *target,
-				 const struct rp_session_provider *providers, size_t count)
-{
-	if (options->given & RP_OPTION_MISSING)
-		return 0;
-	return rp_providers_check(target, provider_name, count, (void *)providers);
-}
-
-bool rp_recording_has_sampler(const struct rp_session_provider *providers, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(providers[i].name, "Microsoft-DotNETCore-SampleProfiler") == 0)
-			return true;
-	}
-	return false;
-}
 
 static bool needs_our_own(const struct rp_recording_plan *plan)
 {
@@ -174,7 +131,7 @@ static int talk_start(struct recording *recording, struct talk *talk)
 static void line_clear(struct recording *recording)
 {
 	if (recording->line_open)
-		fputs("\r\033[K", stderr);
+		rp_status_line_clear();
 	recording->line_open = false;
 }
 
@@ -182,15 +139,17 @@ static void line_show(struct recording *recording)
 {
 	int64_t elapsed = (rp_now_ms() - recording->start_ms) / 1000;
 	char bytes[RP_TEXT_MAX], events[RP_TEXT_MAX], lost[RP_TEXT_MAX];
+	const bool has_stats = recording->stats_seen;
 
-	fprintf(stderr, "\r\033[K%02" PRId64 ":%02" PRId64 ":%02" PRId64 "  ", elapsed / 3600,
-		elapsed / 60 % 60, elapsed % 60);
-	if (recording->stats_seen)
-		fprintf(stderr, "%s events  ", rp_text_count(recording->delivered, events));
-	fputs(rp_text_bytes(recording->result->bytes, bytes), stderr);
-	if (recording->stats_seen)
-		fprintf(stderr, "  %s lost", rp_text_count(recording->lost, lost));
-	fputs(recording->phase == STOPPING ? "  stopping…" : "  Ctrl-C stops", stderr);
+	rp_status_line_show("%02" PRId64 ":%02" PRId64 ":%02" PRId64 "  %s%s%s%s%s%s%s",
+			    elapsed / 3600, elapsed / 60 % 60, elapsed % 60,
+			    has_stats ? rp_text_counted(recording->delivered, "event", events) : "",
+			    has_stats ? "  " : "",
+			    rp_text_bytes(recording->result->bytes, bytes),
+			    has_stats ? "  " : "",
+			    has_stats ? rp_text_count(recording->lost, lost) : "",
+			    has_stats ? " lost" : "",
+			    recording->phase == STOPPING ? "  stopping…" : "  Ctrl-C stops");
 	recording->line_open = true;
 }
 
@@ -236,7 +195,6 @@ static void want_stop(struct recording *recording)
 		return;
 	}
 	recording->phase = STOPPING;
-	recording->output->is_stopping = true;
 	recording->heard_ms = rp_now_ms();
 	rp_message_begin(&recording->stop.request, RP_MESSAGE_EVENTPIPE, RP_STOP_TRACING);
 	rp_message_put_u64(&recording->stop.request, recording->session_id);
@@ -358,8 +316,11 @@ static void save_chunk(struct recording *recording, size_t size)
 		recording->heard_ms = rp_now_ms();
 		return;
 	}
+	if (recording->phase == ENDED)
+		return;
 	line_clear(recording);
 	if (ret == -ECANCELED) {
+		rp_output_report_unread(recording->output);
 		end(recording, RP_RECORDING_CANCELLED);
 		return;
 	}
@@ -393,27 +354,57 @@ static void step_stream(struct recording *recording)
 /* The number of pending signals that request a stop. */
 static unsigned int count_signals(struct recording *recording)
 {
-	struct signalfd_siginfo info;
-	unsigned int count = 0;
-
 	if (recording->plan->child)
 		return rp_child_signals(recording->plan->child);
-	while (read(recording->signal_fd, &info, sizeof(info)) == sizeof(info))
-		count += info.ssi_signo != SIGCHLD;
-	return count;
+	return rp_signals_count(recording->signal_fd, &recording->last_signal);
 }
 
 static void step_signals(struct recording *recording)
 {
 	for (unsigned int n = count_signals(recording); n && recording->phase != ENDED; n--) {
-		if (recording->phase != STOPPING && !recording->stop_wanted) {
+		const bool is_first = !recording->output->is_stopping;
+
+		/* Only a signal limits how long a write waits: the end of the time does not. */
+		recording->output->is_stopping = true;
+		if (is_first && recording->phase <= RUNNING)
 			want_stop(recording);
+		if (is_first)
 			continue;
-		}
 		line_clear(recording);
 		rp_tool_error("cancelled; the trace may stop before its end");
 		end(recording, RP_RECORDING_GAVE_UP);
 	}
+}
+
+/* Signals have the same effect while the output is full as between two writes. */
+static bool takes_signals(void *data)
+{
+	struct recording *recording = data;
+
+	step_signals(recording);
+	return recording->phase == ENDED;
+}
+
+/* Wait until a filter has written the rest. */
+static void finish_filter(struct recording *recording)
+{
+	const enum rp_recording_end how = recording->result->end;
+	int ret;
+
+	recording->phase = FINISHING;
+	recording->output->is_cancelled |= how == RP_RECORDING_GAVE_UP;
+	ret = rp_output_filter_end(recording->output);
+	/* A filter whose reader has left ends without a message. */
+	if (ret == -EIO && !rp_output_has_reader(recording->output))
+		ret = -ECANCELED;
+	if (recording->phase != ENDED && ret &&
+	    (how == RP_RECORDING_STOPPED || how == RP_RECORDING_PEER_ENDED)) {
+		recording->result->end = ret == -ECANCELED ? RP_RECORDING_CANCELLED :
+					 RP_RECORDING_OUTPUT_FAILED;
+		if (ret == -ECANCELED)
+			rp_output_report_unread(recording->output);
+	}
+	recording->phase = ENDED;
 }
 
 static bool has_providers_to_check(const struct recording *recording)
@@ -430,7 +421,8 @@ static void check_providers(struct recording *recording)
 	recording->providers_checked = true;
 	rp_output_drop_copy(recording->output);
 	line_clear(recording);
-	recording->result->missing = rp_providers_check(plan->target, provider_name,
+	recording->result->missing = rp_providers_check(plan->target,
+							rp_recording_provider_name,
 							plan->provider_count,
 							(void *)plan->providers) != 0;
 }
@@ -556,10 +548,14 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 		rp_tool_error("cannot receive signals: %s", strerror(-recording->signal_fd));
 		recording->phase = ENDED;
 	} else {
+		rp_output_make_interruptible(output, recording->signal_fd, takes_signals,
+					     recording);
 		start(recording);
 	}
 	while (recording->phase != ENDED)
 		turn(recording);
+	finish_filter(recording);
+	rp_output_end_interruptible(output);
 	rp_exchange_end(&recording->collect.exchange);
 	rp_exchange_end(&recording->stop.exchange);
 	rp_exchange_end(&recording->stats.exchange);

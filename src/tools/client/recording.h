@@ -6,6 +6,7 @@
 #include <ringpipe/session.h>
 
 #include "tools/client/child.h"
+#include "tools/trace/loss_table.h"
 #include "tools/trace/output.h"
 #include "tools/client/proc.h"
 #include "tools/client/target.h"
@@ -32,6 +33,13 @@ int rp_recording_providers(const struct rp_tool_options *options, const char *co
 int rp_recording_check_providers(const struct rp_tool_options *options,
 				 const struct rp_target *target,
 				 const struct rp_session_provider *providers, size_t count);
+/* The same: each provider must be in one of several processes. `pid`: for the error line. */
+int rp_recording_check_any(const struct rp_tool_options *options, const struct rp_target *targets,
+			   size_t target_count, pid_t pid,
+			   const struct rp_session_provider *providers, size_t count);
+
+/* The name of a provider of an array `data`, for rp_providers_check(). */
+const char *rp_recording_provider_name(size_t i, void *data);
 
 /* Whether one of the providers samples stacks, even if the options request none. */
 bool rp_recording_has_sampler(const struct rp_session_provider *providers, size_t count);
@@ -39,8 +47,11 @@ bool rp_recording_has_sampler(const struct rp_session_provider *providers, size_
 /* The progress of a recording of the machine, in memory that processes share. */
 struct rp_recording_progress {
 	volatile uint64_t events;	/* of processes, written so far */
+	volatile uint64_t lost;		/* likewise: counted so far */
 	volatile uint64_t cpu_ns;	/* used by this process and those that it started */
 	volatile bool has_until;	/* an event fulfilled the plan's condition */
+	volatile int error;		/* -errno of a write; the caller reports it, and stops */
+	volatile bool has_request;	/* set by the caller: a signal caused the stop */
 };
 
 struct rp_recording_plan {
@@ -78,7 +89,7 @@ enum rp_recording_end {
 	RP_RECORDING_OUTPUT_FAILED,	/* for example a full disk; reported */
 	RP_RECORDING_STREAM_FAILED,	/* the connection failed, or stop had no effect; reported */
 	RP_RECORDING_GAVE_UP,		/* second Ctrl-C; reported */
-	RP_RECORDING_CANCELLED,		/* by the output, see its `stop_fd` */
+	RP_RECORDING_CANCELLED,		/* the output's reader left, or stopped reading; reported */
 };
 
 struct rp_recording_result {
@@ -88,11 +99,13 @@ struct rp_recording_result {
 	bool missing;			/* the command lacks a provider, which was reported */
 	bool cut;			/* of a tree: a part is incomplete, which was reported */
 	uint64_t events, lost;		/* of a tree */
+	struct rp_loss_worst losses;	/* of `lost`, the largest with a reason */
 };
 
 /*
- * Runs a session to its end. The first SIGINT, SIGTERM or SIGHUP stops it. After a second one the
- * function returns immediately, and the trace may be incomplete. With a command (plan->child), the
+ * Runs a session to its end. The first SIGINT, SIGTERM or SIGHUP stops it, and then a reader of the
+ * output that reads nothing for two seconds ends it, too. After a second signal the function
+ * returns immediately, and the trace may be incomplete. With a command (plan->child), the
  * function resumes the command when the session has begun. While the command runs, the function
  * passes signals on to it, and they do not stop the session.
  */

@@ -197,24 +197,21 @@ static char *seen_from_here(const struct rp_proc *process, const char *inside)
 }
 
 /*
- * Looks, through the process's root, where its own environment says: it has another mount namespace
- * (a container, systemd's PrivateTmp), a chroot, or only another TMPDIR. Return: as examine().
+ * Looks, through the process's root, in the folder that its own environment names: it has another
+ * mount namespace (a container, systemd's PrivateTmp), a chroot, or only another TMPDIR.
+ * Return: as examine().
  */
-static int examine_inside(const struct rp_proc *process, bool is_async,
+static int examine_inside(const struct rp_proc *process, char *inside, bool is_async,
 			  struct rp_target *ret_target)
 {
-	char *inside, *directory, *path;
-	size_t length;
+	char *directory, *path;
+	size_t length = strlen(inside);
 
-	if (rp_proc_directory(process->pid, &inside))
-		return 0;
-	length = strlen(inside);
 	while (length > 1 && inside[length - 1] == '/')
 		inside[--length] = '\0';
 	directory = seen_from_here(process, inside);
 	path = directory ? find_socket(directory, process, is_async) : NULL;
 	free(directory);
-	free(inside);
 	return path ? fill_target(process, path, is_async, ret_target) : 0;
 }
 
@@ -319,18 +316,18 @@ enum scope {
 	EVERYWHERE,		/* those with another TMPDIR too, or a socket elsewhere */
 };
 
-static bool is_in_scope(const struct rp_proc *process, enum scope scope)
+/* Return: the folder of a process that the scan adds, for free(); otherwise NULL. */
+static char *find_folder(const struct rp_proc *process, enum scope scope)
 {
+	const bool is_apart = rp_proc_is_apart(process);
 	char *directory;
-	bool is_elsewhere;
 
-	if (rp_proc_is_apart(process))
-		return true;
-	if (scope == APART || rp_proc_directory(process->pid, &directory))
-		return false;
-	is_elsewhere = strcmp(directory, rp_target_directory()) != 0;
+	if ((!is_apart && scope == APART) || rp_proc_directory(process->pid, &directory) < 0)
+		return NULL;
+	if (is_apart || strcmp(directory, rp_target_directory()) != 0)
+		return directory;
 	free(directory);
-	return is_elsewhere;
+	return NULL;
 }
 
 /* Adds the processes that their own environments lead to. */
@@ -344,17 +341,19 @@ static int scan_processes(struct rp_target_list *list, enum scope scope)
 	while (dir && ret >= 0 && (entry = readdir(dir))) {
 		struct rp_target target;
 		struct rp_proc process;
+		char *folder;
 		uint64_t pid;
 
 		if (rp_number_parse(entry->d_name, INT_MAX, &pid) ||
-		    is_listed(list, sorted, (pid_t)pid) || rp_proc_read((pid_t)pid, &process) ||
-		    !is_in_scope(&process, scope))
+		    is_listed(list, sorted, (pid_t)pid) || rp_proc_read((pid_t)pid, &process))
 			continue;
-		for (int own_name = 1; ret >= 0 && own_name >= 0; own_name--) {
-			ret = examine_inside(&process, own_name, &target);
+		folder = find_folder(&process, scope);
+		for (int own_name = 1; folder && ret >= 0 && own_name >= 0; own_name--) {
+			ret = examine_inside(&process, folder, own_name, &target);
 			if (ret > 0)
 				ret = add_target(list, &target);
 		}
+		free(folder);
 	}
 	if (dir)
 		closedir(dir);
@@ -428,7 +427,7 @@ static void explain_missing(const struct rp_proc *process)
 	if (ret == -ESRCH || code == RP_PROC_NO_MEMORY)
 		rp_tool_error("process %d has no diagnostics socket: it is a kernel thread, or has "
 			      "ended", process->pid);
-	else if (ret)
+	else if (ret < 0)
 		rp_tool_error("process %d has no diagnostics socket in %s or /proc/net/unix, and "
 			      "its TMPDIR cannot be read (/proc/%d/environ: %s)", process->pid,
 			      rp_target_directory(), process->pid, strerror(-ret));
@@ -454,31 +453,6 @@ static int look_here(const struct rp_proc *process, bool is_async, struct rp_tar
 	return examine(rp_target_directory(), name, ret_target);
 }
 
-int rp_target_look(pid_t pid, struct rp_target *ret_target)
-{
-	struct rp_proc process;
-	int ret = 0;
-
-	if (rp_proc_read(pid, &process))
-		return 0;
-	for (int own_name = 1; ret == 0 && own_name >= 0; own_name--)
-		ret = look_here(&process, own_name, ret_target);
-	for (int own_name = 1; ret == 0 && own_name >= 0; own_name--)
-		ret = examine_inside(&process, own_name, ret_target);
-	return ret;
-}
-
-int rp_target_look_kind(pid_t pid, bool is_async, struct rp_target *ret_target)
-{
-	struct rp_proc process;
-	int ret;
-
-	if (rp_proc_read(pid, &process))
-		return 0;
-	ret = look_here(&process, is_async, ret_target);
-	return ret ? ret : examine_inside(&process, is_async, ret_target);
-}
-
 /* Moves the first row of the process out of the list. Return: 1 with a target; 0: it has no row. */
 static int take_row(struct rp_target_list *list, pid_t pid, struct rp_target *ret_target)
 {
@@ -492,6 +466,48 @@ static int take_row(struct rp_target_list *list, pid_t pid, struct rp_target *re
 	return 0;
 }
 
+/* Looks in the kernel's list. */
+static int find_bound(pid_t pid, struct rp_target *ret_target)
+{
+	struct rp_target_list list = { 0 };
+	int ret = scan_bound(&list, pid);
+
+	if (ret == 0)
+		ret = take_row(&list, pid, ret_target);
+	rp_target_list_fini(&list);
+	return ret;
+}
+
+/* Looks for sockets of each kind from `first` to `last`; a kind is whether it is .NET's. */
+static int look(pid_t pid, int first, int last, struct rp_target *ret_target)
+{
+	struct rp_proc process;
+	char *inside = NULL;
+	int ret = 0, found = 0;
+
+	if (rp_proc_read(pid, &process))
+		return 0;
+	for (int kind = first; ret == 0 && kind <= last; kind++)
+		ret = look_here(&process, !kind, ret_target);
+	if (ret == 0)
+		found = rp_proc_directory(pid, &inside);
+	for (int kind = first; inside && ret == 0 && kind <= last; kind++)
+		ret = examine_inside(&process, inside, !kind, ret_target);
+	free(inside);
+	/* The kernel's list is long, so only a process that names no folder is looked for there. */
+	return ret == 0 && found == 1 && first < last ? find_bound(pid, ret_target) : ret;
+}
+
+int rp_target_look(pid_t pid, struct rp_target *ret_target)
+{
+	return look(pid, 0, 1, ret_target);
+}
+
+int rp_target_look_kind(pid_t pid, bool is_async, struct rp_target *ret_target)
+{
+	return look(pid, !is_async, !is_async, ret_target);
+}
+
 /*
  * Looks in this process's folder, then in the folder that the process names, then in the kernel's
  * list.
@@ -500,6 +516,7 @@ static int find_pid(pid_t pid, struct rp_target *ret_target)
 {
 	struct rp_target_list list = { 0 };
 	struct rp_proc process;
+	char *inside = NULL;
 	int ret;
 
 	if (rp_proc_read(pid, &process)) {
@@ -508,14 +525,14 @@ static int find_pid(pid_t pid, struct rp_target *ret_target)
 	}
 	(void)scan_directory(&list);
 	ret = take_row(&list, pid, ret_target);
-	for (int own_name = 1; ret == 0 && own_name >= 0; own_name--)
-		ret = examine_inside(&process, own_name, ret_target);
-	if (ret == 0) {
-		ret = scan_bound(&list, pid);
-		if (ret == 0)
-			ret = take_row(&list, pid, ret_target);
-	}
+	if (ret == 0)
+		(void)rp_proc_directory(pid, &inside);
+	for (int own_name = 1; inside && ret == 0 && own_name >= 0; own_name--)
+		ret = examine_inside(&process, inside, own_name, ret_target);
+	free(inside);
 	rp_target_list_fini(&list);
+	if (ret == 0)
+		ret = find_bound(pid, ret_target);
 	if (ret == 0)
 		explain_missing(&process);
 	else if (ret < 0)

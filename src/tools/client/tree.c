@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,7 +24,6 @@
 #include "nettrace/format.h"
 #include "tools/client/proc.h"
 #include "tools/client/providers.h"
-#include "tools/cli/signals.h"
 
 #define SCAN_MS 50
 #define SCAN_ALL_MS 500
@@ -34,7 +33,6 @@
 #define EXECS_MAX 100u			/* parts of one process */
 #define TRIES_MAX 100u			/* the socket exists before the process listens */
 #define OTHER_FDS 3			/* that a turn waits for, next to the members' */
-#define RP_TREE_NO_END '?'			/* the recorder did not report how it ended */
 
 /* The process without which there is nothing to record; a recording of the machine has none. */
 static bool is_root(const struct rp_tree *tree, const struct rp_tree_member *member)
@@ -95,23 +93,6 @@ static int on_child(pid_t pid, void *data)
 	return 0;
 }
 
-static bool has_pid(const struct rp_tree_member *member)
-{
-	struct rp_proc process;
-
-	return rp_proc_read(member->pid, &process) == 0 &&
-	       process.start_time == member->start_time;
-}
-
-bool rp_tree_is_gone(const struct rp_tree_member *member)
-{
-	char path[64], program[8];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", member->pid);
-	return !has_pid(member) ||
-	       (readlink(path, program, sizeof(program)) < 0 && errno == ENOENT);
-}
-
 /*
  * Ask whether ringpipe or a .NET runtime serves the process's diagnostics socket. Return: 0:
  * ringpipe; -EOPNOTSUPP: a .NET runtime; -ETIMEDOUT: the process does not answer, for example
@@ -146,7 +127,7 @@ static void record(const struct rp_tree *tree, const struct rp_tree_member *memb
 	struct rp_recording_plan plan = *tree->plan;
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
 	struct rp_output output;
-	char path[32], end;
+	char path[32], name[PATH_MAX], end;
 	int nowhere, kind = 0;
 
 	setpgid(0, 0);
@@ -166,8 +147,11 @@ static void record(const struct rp_tree *tree, const struct rp_tree_member *memb
 	nowhere = is_root(tree, member) ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (nowhere >= 0)
 		dup2(nowhere, STDERR_FILENO);
+	/* Open the file again, because the parent reads it and has an offset of its own. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", member->spool_fd);
+	snprintf(name, sizeof(name), "a part of %s", tree->output->path);
 	if (kind != -ETIMEDOUT && rp_output_open(&output, path, true) == 0) {
+		output.path = name;
 		rp_recording_run(&plan, &output, &result);
 		if (rp_output_close(&output))
 			result.end = RP_RECORDING_OUTPUT_FAILED;
@@ -278,7 +262,7 @@ static uint64_t thread_cpu_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* How long to wait after a scan that took so long: a machine may have thousands of processes. */
+/* How long to wait after a scan, by its duration: a machine may have thousands of processes. */
 static int64_t rest_after(uint64_t took_ms)
 {
 	const uint64_t rest_ms = took_ms * SCAN_SHARE;
@@ -375,10 +359,10 @@ static void scan(struct rp_tree *tree)
 		struct rp_tree_member *member = tree->members[i];
 
 		if (member->gone && !member->is_reaped)
-			member->is_reaped = !has_pid(member);
+			member->is_reaped = !rp_proc_exists(member->pid, member->start_time);
 		if (member->is_reaped)
 			continue;
-		member->gone |= rp_tree_is_gone(member);
+		member->gone |= !rp_proc_runs(member->pid, member->start_time);
 		if (!tree->plan->machine)
 			(void)rp_proc_children(member->pid, on_child, tree);
 		if (!member->gone && !member->has_target && !tree->stops)
@@ -395,7 +379,7 @@ static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *mem
 	struct rp_tree_member *next;
 
 	if (member->end != '0' + RP_RECORDING_PEER_ENDED || member->execs >= EXECS_MAX ||
-	    rp_tree_is_gone(member))
+	    !rp_proc_runs(member->pid, member->start_time))
 		return;
 	member->gone = true;
 	if (member->first) {
@@ -418,7 +402,8 @@ static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *mem
 static void try_again(const struct rp_tree *tree, struct rp_tree_member *member)
 {
 	if (member->end != '0' + RP_RECORDING_FAILED || is_root(tree, member) || member->is_part ||
-	    ++member->tries >= TRIES_MAX || tree->stops || rp_tree_is_gone(member))
+	    ++member->tries >= TRIES_MAX || tree->stops ||
+	    !rp_proc_runs(member->pid, member->start_time))
 		return;
 	close(member->spool_fd);
 	member->spool_fd = -1;
@@ -446,6 +431,8 @@ static void hear(struct rp_tree *tree, struct rp_tree_member *member)
 	member->status_fd = -1;
 	(void)waitpid(member->recorder, NULL, 0);
 	tree->failed |= is_root(tree, member) && !member->begun;
+	tree->has_lost_root |= is_root(tree, member) &&
+			       member->end == '0' + RP_RECORDING_OUTPUT_FAILED;
 	if (tree->plan->child && !tree->plan->child->resumed && member == tree->members[0])
 		rp_child_resume(tree->plan->child, tree->plan->target);
 	expect_next_program(tree, member);
@@ -454,23 +441,31 @@ static void hear(struct rp_tree *tree, struct rp_tree_member *member)
 
 static void stop(struct rp_tree *tree)
 {
-	tree->stops++;
+	const int number = tree->stops++ == 0 ? SIGINT : SIGTERM;
+
 	for (size_t i = 0; i < tree->count; i++) {
 		if (tree->members[i]->status_fd >= 0)
-			kill(tree->members[i]->recorder, SIGINT);
+			kill(tree->members[i]->recorder, number);
 	}
 }
 
 static unsigned int count_signals(struct rp_tree *tree)
 {
-	struct signalfd_siginfo info;
-	unsigned int count = 0;
+	return tree->plan->child ? rp_child_signals(tree->plan->child) :
+	       rp_signals_count(tree->signal_fd, &tree->last_signal);
+}
 
-	if (tree->plan->child)
-		return rp_child_signals(tree->plan->child);
-	while (read(tree->signal_fd, &info, sizeof(info)) == sizeof(info))
-		count += info.ssi_signo != SIGCHLD;
-	return count;
+/* While a write waits for the reader of the output. */
+static bool takes_signals(void *data)
+{
+	struct rp_tree *tree = data;
+
+	for (unsigned int n = count_signals(tree); n; n--)
+		if (++tree->requests > 1 || !tree->stops)
+			stop(tree);
+	tree->output->is_stopping |= tree->plan->machine ? tree->plan->progress->has_request :
+				     tree->requests > 0;
+	return tree->output->is_cancelled |= tree->stops > 1;
 }
 
 static bool is_over(const struct rp_tree *tree)
@@ -516,8 +511,8 @@ static void turn(struct rp_tree *tree)
 			find_new(tree);
 		if (waits[1].revents)
 			rp_tool_port_accept(&child->port);
-		for (unsigned int n = waits[0].revents ? count_signals(tree) : 0; n; n--)
-			stop(tree);
+		if (waits[0].revents)
+			(void)takes_signals(tree);
 	}
 	free(waits);
 	if (child && !child->resumed && tree->members[0]->begun)
@@ -527,7 +522,7 @@ static void turn(struct rp_tree *tree)
 		stop(tree);
 	scan(tree);
 	rp_tree_merge_pass(tree);
-	if (tree->error && !tree->stops)
+	if ((tree->error || tree->has_lost_root) && !tree->stops)
 		stop(tree);
 }
 
@@ -567,6 +562,7 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		rp_tool_error("cannot receive signals: %s", strerror(-tree.signal_fd));
 		return;
 	}
+	rp_output_make_interruptible(output, tree.signal_fd, takes_signals, &tree);
 	raise_file_limit();
 	tree.error = rp_tree_merge_start(&tree);
 	if (plan->machine)
@@ -581,5 +577,8 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		turn(&tree);
 	if (!tree.failed && (tree.count > 0 || plan->machine))
 		rp_tree_merge_finish(&tree, ret_result);
+	else if (tree.stops > 1)
+		ret_result->end = RP_RECORDING_GAVE_UP;
+	rp_output_end_interruptible(output);
 	fini(&tree);
 }

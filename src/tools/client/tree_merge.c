@@ -2,7 +2,7 @@
 /*
  * The files of a tree are merged when all recorders have ended, because the stream of an idle
  * process does not show its current time. A recording of the machine is merged while it is made,
- * HOLD_NS behind the clock: a process sends its events within 100 ms.
+ * HOLD_NS after the time of its events: a process sends its events within 100 ms.
  */
 #include "tools/client/tree_parts.h"
 
@@ -26,7 +26,8 @@
 static bool is_part(const struct rp_tree_member *member)
 {
 	return member->spool_fd >= 0 &&
-	       (member->end != '0' + RP_RECORDING_FAILED || !rp_tree_is_gone(member));
+	       (member->end != '0' + RP_RECORDING_FAILED ||
+		rp_proc_runs(member->pid, member->start_time));
 }
 
 void rp_tree_merge_add(struct rp_tree *tree, struct rp_tree_member *member)
@@ -57,7 +58,7 @@ void rp_tree_merge_add(struct rp_tree *tree, struct rp_tree_member *member)
 /* A process may exit after the end of its stream. */
 static void complete_part(struct rp_tree_member *member, bool is_last)
 {
-	bool is_exited = rp_tree_is_gone(member) && !member->replaced;
+	bool is_exited = !rp_proc_runs(member->pid, member->start_time) && !member->replaced;
 
 	if (!is_exited && !member->replaced && !is_last)
 		return;
@@ -101,7 +102,7 @@ static uint64_t children_cpu_ns(void)
 
 void rp_tree_merge_pass(struct rp_tree *tree)
 {
-	uint64_t events = 0, cpu_ns;
+	uint64_t events = 0, lost = 0, cpu_ns;
 	int ret;
 
 	if (!tree->plan->machine || rp_now_ms() < tree->next_merge_ms)
@@ -113,16 +114,21 @@ void rp_tree_merge_pass(struct rp_tree *tree)
 			complete_part(member, false);
 	}
 	ret = rp_trace_merge_pass(tree->merge, rp_machine_time_ns() - HOLD_NS);
-	if (ret < 0)
+	/* The caller stops the recording, and then the merge has the space that it frees. */
+	if (rp_output_is_full(ret))
+		tree->plan->progress->error = ret;
+	else if (ret < 0)
 		tree->error = ret;
 	cpu_ns = process_cpu_ns(getpid()) + children_cpu_ns();
 	for (size_t i = 0; i < tree->count; i++) {
 		events += tree->members[i]->is_part ? tree->members[i]->source.events : 0;
+		lost += tree->members[i]->is_part ? tree->members[i]->source.lost : 0;
 		cpu_ns += tree->members[i]->status_fd >= 0 ?
 			  process_cpu_ns(tree->members[i]->recorder) : 0;
 		close_spool(tree->members[i]);
 	}
 	tree->plan->progress->events = events;
+	tree->plan->progress->lost = lost;
 	tree->plan->progress->cpu_ns = cpu_ns;
 	tree->next_merge_ms = rp_now_ms() + MERGE_MS;
 }
@@ -156,9 +162,9 @@ static void report_late(const struct rp_tree_member *member)
 	char count[RP_TEXT_MAX];
 
 	if (member->source.late)
-		rp_tool_error("process %d: %s events arrived too late for their place; the trace "
-			      "states a later time for them", member->pid,
-			      rp_text_count(member->source.late, count));
+		rp_tool_error("process %d: %s arrived too late, and the trace states a later "
+			      "time", member->pid,
+			      rp_text_counted(member->source.late, "event", count));
 }
 
 /* Write the rest of the trace. */
@@ -175,16 +181,19 @@ static int merge_rest(struct rp_tree *tree, struct rp_recording_result *result)
 			complete_part(member, true);
 	}
 	ret = tree->error ? tree->error : rp_trace_merge_finish(tree->merge);
-	for (size_t i = 0; ret == 0 && i < tree->count; i++) {
+	for (size_t i = 0; i < tree->count; i++) {
 		const struct rp_tree_member *member = tree->members[i];
 
 		if (!member->is_part)
 			continue;
-		result->cut |= report_part(member, member->source.whole);
 		result->events += member->source.events;
 		result->lost += member->source.lost;
+		if (ret < 0)
+			continue;
+		result->cut |= report_part(member, member->source.whole);
 		report_late(member);
 	}
+	rp_trace_merge_find_losses(tree->merge, &result->losses);
 	return ret;
 }
 
@@ -199,12 +208,20 @@ void rp_tree_merge_finish(struct rp_tree *tree, struct rp_recording_result *resu
 	result->bytes = fstat(output->fd, &stat) || !S_ISREG(stat.st_mode) ? 1 :
 			(uint64_t)stat.st_size;
 	result->end = tree->stops > 1 ? RP_RECORDING_GAVE_UP : RP_RECORDING_STOPPED;
-	if (ret == -ENODATA)
+	if (ret == -ENODATA) {
 		result->bytes = 0;
-	else if (ret)
+	} else if (ret == -ECANCELED && tree->stops > 1) {
+		rp_tool_error("cancelled; the trace may stop before its end");
+	} else if (ret == -ECANCELED) {
+		result->end = RP_RECORDING_CANCELLED;
+		rp_output_report_unread(output);
+	} else if (ret) {
 		result->end = RP_RECORDING_OUTPUT_FAILED;
-	if (ret && ret != -ENODATA)
-		rp_tool_error("cannot write %s: %s", output->path, strerror(-ret));
+		if (tree->plan->machine && ret != -ENOMEM)
+			tree->plan->progress->error = ret;
+		else
+			rp_tool_error("cannot write %s: %s", output->path, strerror(-ret));
+	}
 }
 
 int rp_tree_merge_start(struct rp_tree *tree)

@@ -3,9 +3,10 @@
 #ifndef RP_TOOL_TREE_PARTS_H
 #define RP_TOOL_TREE_PARTS_H
 
+#include "tools/cli/signals.h"
 #include "tools/client/container.h"
-#include "tools/trace/trace_merge.h"
 #include "tools/client/tree.h"
+#include "tools/trace/trace_merge.h"
 
 #define RP_TREE_NO_END '?'		/* the recorder did not report how it ended */
 
@@ -50,17 +51,17 @@ struct rp_tree {
 	struct rp_tree_member **members;
 	size_t count;
 	int signal_fd;
+	struct rp_stop_signal last_signal;
 	int64_t clock_offset_ns;	/* of the trace's clock; 0: it is the machine's */
 	int64_t start_ms;
 	bool is_running;		/* the processes that existed before are known */
 	int64_t next_scan_ms;		/* of all processes */
 	int sockets_fd;			/* of inotify: new sockets in TMPDIR; or -1 */
-	unsigned int stops;		/* number of requests to stop */
+	unsigned int requests;		/* signals to stop */
+	unsigned int stops;		/* likewise, and the end of the time; 2: cancelled */
 	bool failed;			/* the root cannot be recorded; reported */
+	bool has_lost_root;		/* its part cannot be written, for example on a full disk */
 };
-
-/* Whether the member's process has ended. A zombie counts as gone: it has no program any more. */
-bool rp_tree_is_gone(const struct rp_tree_member *member);
 
 /* Create the merge. 0; -ENOMEM. */
 int rp_tree_merge_start(struct rp_tree *tree);

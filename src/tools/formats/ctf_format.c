@@ -18,7 +18,6 @@
 #include "tools/formats/format_folder.h"
 #include "tools/formats/format_writer.h"
 #include "tools/formats/shown_event.h"
-#include "tools/trace/processes.h"
 
 #define NS_PER_S 1000000000
 #define BATCH 15u		/* messages that a component takes from another in one call */
@@ -30,7 +29,6 @@ struct ctf {
 	const struct rp_format_source *source;
 	struct rp_format_out *out;
 	struct rp_format_out text;
-	struct rp_processes processes;
 	struct rp_ctf_streams streams;
 	bt_graph *graph;
 	bt_trace_class *trace_class;
@@ -143,6 +141,12 @@ static const bt_component_source *add_source(struct ctf *ctf)
 	return source;
 }
 
+/* Version 2.1 of the library writes CTF 2 by default, which needs another protocol of messages. */
+static bool has_versions(void)
+{
+	return bt_version_get_major() > 2 || bt_version_get_minor() > 0;
+}
+
 /* Return: 0; -EOPNOTSUPP: the library's plugin is not installed; -ENOMEM. */
 static int add_sink(struct ctf *ctf, const bt_component_sink **ret_sink)
 {
@@ -154,7 +158,9 @@ static int add_sink(struct ctf *ctf, const bt_component_sink **ret_sink)
 	if (!parameters ||
 	    bt_value_map_insert_string_entry(parameters, "path", ctf->source->folder) ||
 	    bt_value_map_insert_bool_entry(parameters, "assume-single-trace", true) ||
-	    bt_value_map_insert_bool_entry(parameters, "quiet", true)) {
+	    bt_value_map_insert_bool_entry(parameters, "quiet", true) ||
+	    (has_versions() &&
+	     bt_value_map_insert_string_entry(parameters, "ctf-version", "1.8"))) {
 		bt_value_put_ref(parameters);
 		return -ENOMEM;
 	}
@@ -240,7 +246,6 @@ static void close_ctf(void *state)
 	bt_graph_put_ref(ctf->graph);
 	bt_current_thread_clear_error();
 	rp_out_fini(&ctf->text);
-	rp_processes_fini(&ctf->processes);
 	if (!ctf->out->error)
 		ctf->out->written = rp_format_folder_bytes(ctf->source->folder);
 	free(ctf);
@@ -353,11 +358,10 @@ static uint64_t count_lost(struct ctf *ctf)
 	return lost;
 }
 
-static int set_event(struct ctf *ctf, bt_event *made, const struct rp_reader_event *event,
-		     uint64_t process)
+static int set_event(struct ctf *ctf, bt_event *made, const struct rp_reader_event *event)
 {
 	struct rp_ctf_about about = {
-		.process = process, .pointer_bytes = ctf->source->info.pointer_bytes,
+		.process = event->process, .pointer_bytes = ctf->source->info.pointer_bytes,
 	};
 	int ret = rp_ctf_fields_set(bt_event_borrow_payload_field(made), event, &ctf->text,
 				    &about.is_truncated);
@@ -371,18 +375,14 @@ static int take_event(void *state, const struct rp_reader_event *event)
 	struct ctf *ctf = state;
 	const bt_event_class *class;
 	bt_event *made;
-	size_t index;
-	int ret = rp_processes_follow(&ctf->processes, event, &index);
+	int ret;
 
-	if (ret)
-		return ret;
 	class = class_of(ctf, event->type);
 	made = class ? rp_ctf_streams_add(&ctf->streams, class, event->processor,
 					  time_of(ctf, event), count_lost(ctf)) : NULL;
 	if (!made)
 		return -ENOMEM;
-	ret = set_event(ctf, made, event, index == SIZE_MAX ? event->process :
-						   ctf->processes.rows[index].pid);
+	ret = set_event(ctf, made, event);
 	if (ret == 0 && ctf->streams.queued - ctf->streams.first >= BATCH)
 		run_graph(ctf);
 	return ret;

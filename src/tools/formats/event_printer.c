@@ -82,8 +82,8 @@ static const char *function_of(const struct rp_event_printer *printer,
 {
 	struct rp_symbol symbol;
 
-	rp_symbols_find(&printer->symbols, printer->process, event->time_ns,
-			rp_stack_frame(event, printer->info.pointer_bytes, index), &symbol);
+	rp_symbols_resolve(&printer->symbols, printer->process, event->time_ns,
+			   rp_stack_frame(event, printer->info.pointer_bytes, index), &symbol);
 	return symbol.function;
 }
 
@@ -354,6 +354,7 @@ int rp_event_printer_print(struct rp_event_printer *printer, const struct rp_rea
 	printer->names = find_type(printer, event->type);
 	if (!printer->names)
 		return -ENOMEM;
+	event = rp_known_decode(&printer->known, event);
 	printer->process = process;
 	printer->shows_process = shows_process;
 	printer->printed++;

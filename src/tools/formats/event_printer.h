@@ -18,6 +18,7 @@
 #include "tools/formats/format_out.h"
 #include "tools/trace/event_expression.h"
 #include "tools/trace/json_event.h"
+#include "tools/trace/known_fields.h"
 #include "tools/trace/trace_symbols.h"
 
 /* The names of a type in the output format. */
@@ -40,6 +41,7 @@ struct rp_event_printer {
 	const struct rp_printed_type *names;	/* of the event */
 	struct rp_format_out row;
 	struct rp_json_decoder json;
+	struct rp_known_event known;
 	int64_t second;			/* of `second_text`, since 1970 */
 	size_t second_bytes;
 	char second_text[RP_TEXT_MAX];

@@ -117,11 +117,6 @@ static void put_utf16(struct rp_format_out *out, const uint8_t *text, size_t uni
 	rp_out_char(out, '"');
 }
 
-void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t units)
-{
-	put_utf16(out, text, units, '<');
-}
-
 void rp_json_out_u64(struct rp_format_out *out, uint64_t number)
 {
 	const bool is_text = number > EXACT_MAX;

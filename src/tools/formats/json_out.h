@@ -10,10 +10,9 @@
 
 #include "tools/formats/format_out.h"
 
-/* Write a string with its quotes, from UTF-8 or from little-endian UTF-16. */
+/* Write a string with its quotes. */
 void rp_json_out_text(struct rp_format_out *out, const char *text);
 void rp_json_out_utf8(struct rp_format_out *out, const uint8_t *text, size_t bytes);
-void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t units);
 
 /* Write a number, or a string if a double, as JavaScript has it, cannot hold the number. */
 void rp_json_out_u64(struct rp_format_out *out, uint64_t number);

@@ -467,8 +467,8 @@ static int end_otlp(void *state)
 
 	close_line(otlp);
 	if (otlp->omitted)
-		rp_tool_say(stderr, "convert: OTLP has no place for %s events outside of spans",
-			    rp_text_count(otlp->omitted, count));
+		rp_tool_say(stderr, "convert: OTLP has no place for %s outside of spans",
+			    rp_text_counted(otlp->omitted, "event", count));
 	return ret;
 }
 

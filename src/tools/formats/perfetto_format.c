@@ -3,7 +3,7 @@
  * Perfetto's format: a message Trace of TracePackets, whose schema Perfetto publishes in
  * protos/perfetto/trace/. All packets are of one sequence, and their times are those of the trace's
  * clock. A span is a slice, whose two packets are written when the span stops; readers sort packets
- * by their times, and those of one time by their order.
+ * by their times and keep the order of packets with the same time.
  */
 #include <errno.h>
 #include <search.h>

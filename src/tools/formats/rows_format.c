@@ -87,10 +87,9 @@ static int take_event(void *state, const struct rp_reader_event *event)
 	int ret = rp_processes_follow(&writer->processes, event, &index);
 	/* The trace has events of several processes. */
 	const bool is_found = ret == 0 && index != SIZE_MAX;
-	const uint64_t process = is_found ? writer->processes.rows[index].pid : event->process;
 
-	return ret ? ret : rp_event_printer_print(&writer->rows, event, process, is_found ||
-						  process != writer->rows.info.process_id);
+	return ret ? ret : rp_event_printer_print(&writer->rows, event, event->process, is_found ||
+						  event->process != writer->rows.info.process_id);
 }
 
 static int end_rows(void *state)

@@ -11,7 +11,7 @@
 
 #define SLOTS_MIN 64u
 #define THREAD_NAME_EVENT (RP_TRACE_MERGE_END + 1)
-/* An id whose spans are all open has only so many examined, so that no trace makes it slow. */
+/* The most open spans of one id that a search examines, so that no trace makes it slow. */
 #define EXAMINED_MAX 1000u
 
 struct rp_open_track_span {
@@ -284,10 +284,8 @@ static int take_names(struct rp_span_tracks *tracks, const struct rp_reader_even
 		      uint64_t *ret_process)
 {
 	const struct rp_reader_type *type = event->type;
-	size_t index;
-	int ret = rp_processes_follow(&tracks->processes, event, &index);
+	int ret = rp_processes_follow_id(&tracks->processes, event, ret_process);
 
-	*ret_process = index == SIZE_MAX ? event->process : tracks->processes.rows[index].pid;
 	while (ret == 0 && tracks->processes_seen < tracks->processes.count) {
 		const struct rp_process *row = &tracks->processes.rows[tracks->processes_seen++];
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "tools/trace/json_event.h"
 
 #define DEPTH_MAX 32u
 /* The smallest encoding of a field in a frame. */
@@ -64,8 +65,37 @@ static void free_fields(struct rp_field *fields, uint32_t count)
 void rp_bpf_definition_fini(struct rp_bpf_definition *definition)
 {
 	free_fields(definition->fields, definition->field_count);
+	free(definition->json);
 	free(definition->provider);
 	free(definition->name);
+}
+
+/* Describe a JSON event as a trace does: both texts have the same bytes in a ring. */
+static int describe_json(struct rp_bpf_definition *definition)
+{
+	struct {
+		struct rp_reader_type type;
+		struct rp_reader_field fields[2];
+	} *json;
+
+	if (definition->field_count != 2)
+		return 0;
+	json = calloc(1, sizeof(*json));
+	if (!json)
+		return -ENOMEM;
+	for (int i = 0; i < 2; i++) {
+		json->fields[i].name = definition->fields[i].name;
+		json->fields[i].type = definition->fields[i].type;
+	}
+	json->type.provider = definition->provider;
+	json->type.name = definition->name;
+	json->type.fields = json->fields;
+	json->type.field_count = 2;
+	if (rp_json_event_is(&json->type))
+		definition->json = &json->type;
+	else
+		free(json);
+	return 0;
 }
 
 int rp_bpf_definition_read(const uint8_t *bytes, size_t size,
@@ -74,6 +104,7 @@ int rp_bpf_definition_read(const uint8_t *bytes, size_t size,
 	struct rp_cursor cursor = rp_cursor_over(bytes, size);
 	struct rp_bpf_definition definition = { 0 };
 	uint32_t count;
+	int ret;
 
 	errno = 0;
 	definition.number = rp_cursor_get_u32(&cursor);
@@ -88,10 +119,13 @@ int rp_bpf_definition_read(const uint8_t *bytes, size_t size,
 	definition.field_count = definition.fields ? count : 0;
 	if (rp_cursor_failed(&cursor)) {
 		/* Only malloc(3) and calloc(3), among the functions called above, set errno. */
-		const int error = errno == ENOMEM ? -ENOMEM : -EBADMSG;
-
+		ret = errno == ENOMEM ? -ENOMEM : -EBADMSG;
+	} else {
+		ret = describe_json(&definition);
+	}
+	if (ret) {
 		rp_bpf_definition_fini(&definition);
-		return error;
+		return ret;
 	}
 	*ret_definition = definition;
 	return 0;

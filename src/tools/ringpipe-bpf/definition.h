@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <ringpipe/reader.h>
 #include <ringpipe/types.h>
 
 #include "../../bpf/aggregate.h"
@@ -20,6 +21,7 @@ struct rp_bpf_definition {
 	char *name;
 	struct rp_field *fields;
 	uint32_t field_count;
+	struct rp_reader_type *json;	/* of a JSON event, for its decoder; otherwise NULL */
 };
 
 /* Parse a definition frame. Return: 0; -EBADMSG if the frame is invalid; -ENOMEM. */

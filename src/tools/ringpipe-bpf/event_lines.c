@@ -13,6 +13,7 @@
 #include <ringpipe/batch.h>
 #include <ringpipe/field.h>
 #include <ringpipe/listener.h>
+#include <ringpipe/reader.h>
 
 #include "tools/cli/json.h"
 #include "tools/cli/display_text.h"
@@ -95,6 +96,17 @@ static struct json_object *elements(struct rp_fields *inner)
 	return array;
 }
 
+/* reader.h describes an array in an array as a struct whose one member has no name. */
+static struct json_object *struct_to_json(struct rp_fields *inner)
+{
+	struct rp_value member = RP_VALUE_INIT;
+	struct rp_fields first = *inner;
+
+	if (inner->left == 1 && rp_fields_next(&first, &member) == 1 && !*member.name)
+		return to_json(&member);
+	return members(inner);
+}
+
 static struct json_object *to_json(struct rp_value *value)
 {
 	switch (value->type) {
@@ -117,7 +129,7 @@ static struct json_object *to_json(struct rp_value *value)
 	case RP_TYPE_STRING16:
 		return text_to_json(value);
 	case RP_TYPE_STRUCT:
-		return members(&value->inner);
+		return struct_to_json(&value->inner);
 	case RP_TYPE_ARRAY:
 		return value->element == RP_TYPE_U8 ? hex_to_json(value->bytes, value->size_bytes) :
 						      elements(&value->inner);
@@ -146,23 +158,44 @@ static size_t payload_offset(const struct rp_batch_event *event)
 	       (event->flags & RP_BATCH_RELATED ? sizeof(struct rp_guid) : 0);
 }
 
-static struct json_object *fields_to_json(const struct rp_bpf_definition *definition,
+/* Return: false: no memory. */
+static bool get_json_fields(struct rp_json_decoder *decoder, struct rp_reader_type *type,
+			    const uint8_t *payload, uint32_t bytes, struct rp_fields *ret_fields)
+{
+	const struct rp_reader_event texts = {
+		.size = sizeof(texts), .type = type, .payload = payload, .payload_bytes = bytes,
+	};
+	const struct rp_reader_event *decoded = rp_json_decode(decoder, &texts);
+
+	if (decoded)
+		rp_reader_get_fields(decoded, ret_fields);
+	return decoded;
+}
+
+/* Return: NULL without memory. */
+static struct json_object *fields_to_json(struct rp_bpf_printer *printer,
+					  const struct rp_bpf_definition *definition,
 					  const struct rp_batch_event *event)
 {
+	const uint32_t offset = (uint32_t)payload_offset(event);
 	const struct rp_listener_event source = {
 		.size = sizeof(source),
 		.fields = definition->fields,
 		.field_count = (uint16_t)definition->field_count,
-		.payload = (const uint8_t *)event + payload_offset(event),
-		.payload_bytes = event->bytes - (uint32_t)payload_offset(event),
+		.payload = (const uint8_t *)event + offset,
+		.payload_bytes = event->bytes - offset,
 	};
 	struct rp_fields fields;
 
-	rp_listener_get_fields(&source, &fields);
+	if (!definition->json)
+		rp_listener_get_fields(&source, &fields);
+	else if (!get_json_fields(&printer->json, definition->json, source.payload,
+				  source.payload_bytes, &fields))
+		return NULL;
 	return members(&fields);
 }
 
-void rp_bpf_event_rows_init(struct rp_rows *rows, enum rp_format format)
+void rp_bpf_printer_init(struct rp_bpf_printer *printer, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
 		{ .key = "time_ns" }, { .key = "thread_id" }, { .key = "processor" },
@@ -171,12 +204,19 @@ void rp_bpf_event_rows_init(struct rp_rows *rows, enum rp_format format)
 		{ .key = "related_activity", .is_optional = true }, { .key = "fields" },
 	};
 
+	*printer = (struct rp_bpf_printer){ 0 };
 	/* Text has a different form of line. */
 	if (format == RP_FORMAT_TEXT)
-		rp_rows_init(rows, format, columns, 0);
+		rp_rows_init(&printer->rows, format, columns, 0);
 	else
-		rp_rows_init_live(rows, format, columns, sizeof(columns) / sizeof(columns[0]),
-				  stdout);
+		rp_rows_init_live(&printer->rows, format, columns,
+				  sizeof(columns) / sizeof(columns[0]), stdout);
+}
+
+void rp_bpf_printer_fini(struct rp_bpf_printer *printer)
+{
+	rp_rows_fini(&printer->rows);
+	rp_json_decoder_fini(&printer->json);
 }
 
 static void add_activities(struct rp_rows *rows, const struct rp_batch_event *event)
@@ -192,9 +232,11 @@ static void add_activities(struct rp_rows *rows, const struct rp_batch_event *ev
 	}
 }
 
-static void print_row(const struct rp_bpf_definition *definition,
-		      const struct rp_batch_event *event, struct rp_rows *rows)
+static void print_row(struct rp_bpf_printer *printer, const struct rp_bpf_definition *definition,
+		      const struct rp_batch_event *event)
 {
+	struct rp_rows *rows = &printer->rows;
+
 	rp_rows_add_u64(rows, event->time_ns);
 	rp_rows_add_u64(rows, event->thread);
 	rp_rows_add_u64(rows, event->processor);
@@ -202,13 +244,13 @@ static void print_row(const struct rp_bpf_definition *definition,
 	rp_rows_add_string(rows, definition->name);
 	rp_rows_add_u64(rows, definition->id);
 	add_activities(rows, event);
-	rp_rows_add(rows, fields_to_json(definition, event), NULL);
+	rp_rows_add(rows, fields_to_json(printer, definition, event), NULL);
 }
 
-static void print_text(const struct rp_bpf_definition *definition,
+static void print_text(struct rp_bpf_printer *printer, const struct rp_bpf_definition *definition,
 		       const struct rp_batch_event *event)
 {
-	struct json_object *fields = fields_to_json(definition, event);
+	struct json_object *fields = fields_to_json(printer, definition, event);
 	char *provider = rp_text_clean(definition->provider, true);
 	char *name = rp_text_clean(definition->name, true);
 
@@ -223,8 +265,8 @@ static void print_text(const struct rp_bpf_definition *definition,
 }
 
 /* The bytes come from the process's memory and are as untrusted as its messages. */
-int rp_bpf_show_event(const struct rp_bpf_session *session, const void *bytes, size_t size,
-		      struct rp_rows *rows)
+int rp_bpf_printer_print(struct rp_bpf_printer *printer, const struct rp_bpf_session *session,
+			 const void *bytes, size_t size)
 {
 	const struct rp_batch_event *event = bytes;
 	const struct rp_bpf_definition *definition;
@@ -233,9 +275,9 @@ int rp_bpf_show_event(const struct rp_bpf_session *session, const void *bytes, s
 	    payload_offset(event) > event->bytes || event->event >= session->definition_count)
 		return 0;
 	definition = &session->definitions[event->event];
-	if (rows->format == RP_FORMAT_TEXT)
-		print_text(definition, event);
+	if (printer->rows.format == RP_FORMAT_TEXT)
+		print_text(printer, definition, event);
 	else
-		print_row(definition, event, rows);
+		print_row(printer, definition, event);
 	return ferror(stdout) ? -EIO : 0;
 }

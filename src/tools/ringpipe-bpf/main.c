@@ -22,7 +22,7 @@
 #include "tools/cli/tool.h"
 #include "tools/trace/event_names.h"
 
-/* After a stop request and so long without a frame, the command gives up. */
+/* The command gives up after a stop request and this time without a frame. */
 #define STOP_TIMEOUT_MS 20000
 
 struct bpf_run {
@@ -39,7 +39,7 @@ struct bpf_run {
 	struct rp_bpf_session session;
 	struct rp_bpf_program program;
 	struct ring_buffer *ring;
-	struct rp_rows events;		/* rows of forwarded events */
+	struct rp_bpf_printer printer;	/* of forwarded events */
 	uint8_t wanted[RP_BPF_EVENTS];
 	uint32_t path_count;
 	bool found;			/* a definition matched --event */
@@ -128,7 +128,7 @@ static int forwarded(void *context, void *bytes, size_t size)
 	struct bpf_run *run = context;
 
 	if (run->error == 0)
-		run->error = rp_bpf_show_event(&run->session, bytes, size, &run->events);
+		run->error = rp_bpf_printer_print(&run->printer, &run->session, bytes, size);
 	return run->error;
 }
 
@@ -393,7 +393,7 @@ static int run_program(struct bpf_run *run)
 		return RP_EXIT_FAILURE;
 	}
 	if (run->mode == RP_BPF_FORWARD) {
-		rp_bpf_event_rows_init(&run->events, run->options->format);
+		rp_bpf_printer_init(&run->printer, run->options->format);
 		run->ring = ring_buffer__new(bpf_map__fd(run->program.skeleton->maps.forwarded),
 					     forwarded, run, NULL);
 	}
@@ -404,7 +404,7 @@ static int run_program(struct bpf_run *run)
 		status = run_session(run, &target);
 		rp_bpf_session_fini(&run->session);
 	}
-	rp_rows_fini(&run->events);
+	rp_bpf_printer_fini(&run->printer);
 	ring_buffer__free(run->ring);
 	rp_bpf_program_fini(&run->program);
 	return status;

@@ -405,8 +405,9 @@ void rp_bpf_show_stats(const struct rp_bpf_view *view)
 	const struct rp_bpf_stats *stats = &view->program->skeleton->bss->stats;
 	char seen[RP_TEXT_MAX], batches[RP_TEXT_MAX], lost[RP_TEXT_MAX];
 
-	fprintf(stderr, "%s events in %s batches, %s lost", rp_text_count(stats->seen, seen),
-		rp_text_count(stats->batches, batches), rp_text_count(view->session->lost, lost));
+	fprintf(stderr, "%s in %s, %s lost", rp_text_counted(stats->seen, "event", seen),
+		rp_text_counted(stats->batches, "batch", batches),
+		rp_text_count(view->session->lost, lost));
 	print_stat(stats->unread, "could not be read by BPF");
 	print_stat(missed(view), "missed by BPF");
 	print_stat(view->session->cut, "cut");

@@ -9,6 +9,7 @@
 #include "tools/ringpipe-bpf/program.h"
 #include "tools/ringpipe-bpf/batch_session.h"
 #include "tools/cli/rows.h"
+#include "tools/trace/json_event.h"
 
 /* The counts of a session and of the program at its probe. */
 struct rp_bpf_view {
@@ -26,10 +27,18 @@ int rp_bpf_show(const struct rp_bpf_view *view, enum rp_format format);
 /* Print on standard error how many events there were, how many were not seen, and why. */
 void rp_bpf_show_stats(const struct rp_bpf_view *view);
 
+/* Prints forwarded events. */
+struct rp_bpf_printer {
+	struct rp_rows rows;
+	struct rp_json_decoder json;
+};
+
 /* Prepare to print events, as rows of `format`. Prints the heading of CSV. */
-void rp_bpf_event_rows_init(struct rp_rows *rows, enum rp_format format);
+void rp_bpf_printer_init(struct rp_bpf_printer *printer, enum rp_format format);
 /* Print one forwarded event as a line. Return: 0; -EIO. */
-int rp_bpf_show_event(const struct rp_bpf_session *session, const void *bytes, size_t size,
-		      struct rp_rows *rows);
+int rp_bpf_printer_print(struct rp_bpf_printer *printer, const struct rp_bpf_session *session,
+			 const void *bytes, size_t size);
+/* A zeroed printer is allowed. */
+void rp_bpf_printer_fini(struct rp_bpf_printer *printer);
 
 #endif

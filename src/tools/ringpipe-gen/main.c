@@ -74,7 +74,7 @@ static bool may_replace(const char *path)
 	size_t size;
 
 	if (!file)
-		return errno == ENOENT;
+		return errno == ENOENT || errno == ENOTDIR;
 	size = fread(begin, 1, sizeof(begin) - 1, file);
 	fclose(file);
 	begin[size] = '\0';

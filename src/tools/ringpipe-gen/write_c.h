@@ -58,7 +58,7 @@ void rp_write_mark(FILE *out, const char *begin, const char *source, const char 
 /* Return: whether the fields of RP_EVENT_EX express the event's template. */
 bool rp_event_is_plain(const struct rp_manifest_event *event);
 
-/* Return: how many fields at the begin of the template RP_EVENT_EX expresses. */
+/* Return: how many fields at the start of the template RP_EVENT_EX expresses. */
 uint32_t rp_leading_fields(const struct rp_manifest_event *event);
 
 /* Return: whether the field is one value, which `count="1"` also is. */
@@ -92,7 +92,7 @@ void rp_write_types(FILE *out, const struct rp_manifest_provider *provider);
 /* Write the name of a macro: the stem in upper case, and a suffix. */
 void rp_write_macro(FILE *out, const char *stem, const char *suffix);
 
-/* Write the begin of a header that is included once. */
+/* Write the start of a header that is included once. */
 void rp_write_guard(FILE *out, const char *stem, const char *suffix);
 
 /* Write text inside a comment, without what would end the comment. */

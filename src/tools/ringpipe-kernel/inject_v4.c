@@ -203,7 +203,7 @@ int rp_inject_take_header_v4(struct rp_kernel_inject *inject, struct rp_cursor *
 		return ret;
 	if (memcmp(serializer, RP_NETTRACE_SERIALIZER, size) || strcmp(object.name, "Trace"))
 		return -EBADMSG;
-	if (version != RP_TRACE_VERSION)
+	if (version < RP_TRACE_VERSION || version > RP_TRACE_VERSION_MAX)
 		return -EPROTONOSUPPORT;
 	if (rp_cursor_take(c, RP_TRACE_BYTES, &trace) < 0 || rp_cursor_take(c, 1, &end) < 0)
 		return 0;

@@ -47,10 +47,11 @@ static int write_output(struct filter *filter)
 	while (bytes = rp_kernel_inject_output(filter->emit.inject, &size), size) {
 		int ret = rp_file_write(STDOUT_FILENO, bytes, size);
 
-		if (ret) {
+		/* If the reader of a pipe leaves, `ringpipe` ends without a message. */
+		if (ret && ret != -EPIPE)
 			fprintf(stderr, "ringpipe: cannot write the trace: %s\n", strerror(-ret));
+		if (ret)
 			return ret;
-		}
 		rp_kernel_inject_consume(filter->emit.inject, size);
 	}
 	return 0;

@@ -199,20 +199,17 @@ static int put_memory(struct archive *archive, const char *name, const void *byt
 	return ret ? ret : put_bytes(archive, bytes, size);
 }
 
-/* Whether the archive can have the file. The vDSO is in memory only. */
-static bool has_binary(const struct rp_image *image)
+/* Whether the archive can have the file, by its descriptor. The vDSO is in memory only. */
+static bool has_binary(const struct rp_image *image, int fd)
 {
-	return image->build_id_bytes && (image->fd >= 0 || image->memory);
+	return image->build_id_bytes && (fd >= 0 || image->memory);
 }
 
-static int put_binary(const struct rp_image *image, void *data)
+static int put_binary(const struct rp_image *image, int fd, struct binaries *binaries)
 {
 	char id[2 * RP_BUILD_ID_MAX + 1] = "", name[NAME_MAX_BYTES];
-	struct binaries *binaries = data;
 	const struct rp_image **grown;
 
-	if (!image->is_used || !has_binary(image) || is_put(binaries, image))
-		return 0;
 	grown = rp_array_reserve(binaries->put, binaries->count, &binaries->capacity, 1,
 				 sizeof(*grown));
 	if (!grown)
@@ -222,14 +219,26 @@ static int put_binary(const struct rp_image *image, void *data)
 	for (uint32_t i = 0; i < image->build_id_bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", image->build_id[i]);
 	snprintf(name, sizeof(name), "binaries/.build-id/%.2s/%s", id, id + 2);
-	return image->fd >= 0 ? put_file(binaries->archive, name, image->fd, 0755) :
+	return fd >= 0 ? put_file(binaries->archive, name, fd, 0755) :
 	       put_memory(binaries->archive, name, image->memory, image->memory_bytes);
+}
+
+static int take_image(const struct rp_image *image, void *data)
+{
+	const int fd = image->is_used ? rp_image_acquire(image) : -1;
+	struct binaries *binaries = data;
+	int ret = 0;
+
+	if (image->is_used && has_binary(image, fd) && !is_put(binaries, image))
+		ret = put_binary(image, fd, binaries);
+	rp_image_release(image, fd);
+	return ret;
 }
 
 static int put_binaries(struct archive *archive, const struct rp_images *images)
 {
 	struct binaries binaries = { .archive = archive };
-	int ret = rp_images_visit(images, put_binary, &binaries);
+	int ret = rp_images_visit(images, take_image, &binaries);
 
 	free(binaries.put);
 	return ret;
@@ -237,12 +246,15 @@ static int put_binaries(struct archive *archive, const struct rp_images *images)
 
 static int list_missing(const struct rp_image *image, void *data)
 {
-	if (!image->is_used || has_binary(image))
-		return 0;
-	if (fprintf(data, "%s\t%s\n", image->path, image->fd < 0 ?
+	const int fd = image->is_used ? rp_image_acquire(image) : -1;
+	int ret = 0;
+
+	if (image->is_used && !has_binary(image, fd) &&
+	    fprintf(data, "%s\t%s\n", image->path, fd < 0 ?
 		    "the file could not be opened" : "the file has no build id") < 0)
-		return -ENOMEM;
-	return 0;
+		ret = -ENOMEM;
+	rp_image_release(image, fd);
+	return ret;
 }
 
 /* Name the files of the stacks that neither the archive nor a build id stands for. */

@@ -12,10 +12,12 @@
 #include <sys/types.h>
 
 /*
- * Read the memory, in a thread that is left behind if the read takes longer than 250 ms. As long as
- * such a thread waits, further reads of the same process fail. For one thread at a time.
+ * Read the memory, in 250 ms at most. After a read took longer, further reads of the same process
+ * fail as long as that read waits.
  *
- * Return: whether all bytes were read; `bytes` stay untouched otherwise.
+ * Context: if Yama permits only an ancestor of the process to read its memory, this thread reads
+ * it, and may wait for longer. Only a command that an ordinary user records is such a process.
+ * Return: whether all bytes were read; `bytes` are undefined otherwise.
  */
 bool rp_bounded_read(pid_t process, uint64_t address, void *bytes, size_t size);
 

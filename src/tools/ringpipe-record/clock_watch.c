@@ -8,7 +8,7 @@
 /* A smaller shift is no step: NTP shifts the clock by less than this in a second. */
 #define STEP_NS 1000000
 
-/* CLOCK_BOOTTIME goes on while the machine is suspended, and CLOCK_MONOTONIC does not. */
+/* CLOCK_BOOTTIME continues while the machine is suspended, and CLOCK_MONOTONIC does not. */
 #define SUSPEND_NS 10000000
 
 #define TRIES 5

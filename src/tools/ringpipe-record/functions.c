@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/atomic.h"
 #include "modules/symbols/find.h"
+#include "tools/ringpipe-record/foreign_file.h"
 #include "tools/ringpipe-record/perf_map.h"
 #include "tools/trace/stack_frame.h"
 
@@ -23,6 +24,7 @@ struct function {
 
 /* The functions that queries found in one image. */
 struct known {
+	const struct rp_functions *all;
 	const struct rp_image *image;
 	struct function *functions;	/* sorted by start */
 	size_t count, capacity;
@@ -42,6 +44,7 @@ struct rp_functions {
 	pthread_t reader;		/* of symbols; it alone uses `known` while it runs */
 	bool has_reader;
 	uint32_t is_read;		/* the reader has ended */
+	struct rp_stop_requests *ending;	/* another thread waits for the reader; or NULL */
 	int read_result;
 };
 
@@ -108,7 +111,7 @@ static struct known *known_of(struct rp_functions *functions, const struct rp_im
 		return NULL;
 	functions->known = grown;
 	grown += functions->known_count++;
-	*grown = (struct known){ .image = image };
+	*grown = (struct known){ .all = functions, .image = image };
 	return grown;
 }
 
@@ -175,10 +178,22 @@ static void add_function(void *data, uint64_t start, uint64_t end, const char *n
 	known->count++;
 }
 
-static bool never_over(void *data)
+/* The thread that waits for the reader takes no requests meanwhile. */
+static bool is_cut(const struct rp_functions *functions)
 {
-	(void)data;
-	return false;
+	struct rp_stop_requests *ending = rp_load_acquire(&functions->ending);
+
+	return ending && rp_stop_requests_take(ending);
+}
+
+static bool is_over(void *data)
+{
+	return is_cut(((const struct known *)data)->all);
+}
+
+static int open_debug(void *data, const char *path)
+{
+	return rp_foreign_file_open_debug(path, ((const struct known *)data)->image->device);
 }
 
 static int compare(const void *a, const void *b)
@@ -190,6 +205,7 @@ static int compare(const void *a, const void *b)
 
 static int query(struct known *known)
 {
+	const int fd = rp_image_acquire(known->image);
 	char path[64];
 	const char *paths[] = { path };
 	struct rp_symbols_query query = {
@@ -197,7 +213,7 @@ static int query(struct known *known)
 		.address_count = (uint32_t)known->asked_count,
 		.addresses = known->asked,
 		.paths = paths,
-		.path_count = known->image->fd >= 0,
+		.path_count = fd >= 0,
 		.image = known->image->memory,
 		.image_bytes = known->image->memory_bytes,
 		.named = known->image->path,
@@ -205,14 +221,16 @@ static int query(struct known *known)
 		.build_id = known->image->build_id,
 		.build_id_bytes = known->image->build_id_bytes,
 		.found = add_function,
-		.is_over = never_over,
+		.is_over = is_over,
+		.open_debug = open_debug,
 		.data = known,
 	};
 	int ret;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", known->image->fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	qsort(known->asked, known->asked_count, sizeof(*known->asked), compare);
 	ret = rp_symbols_find(&query);
+	rp_image_release(known->image, fd);
 	known->asked_count = 0;
 	if (ret < 0 && ret != -ENOMEM)
 		known->error = ret;
@@ -324,7 +342,7 @@ static void *read_symbols(void *data)
 	struct rp_functions *functions = data;
 	int ret = 0;
 
-	for (size_t i = 0; ret == 0 && i < functions->known_count; i++) {
+	for (size_t i = 0; ret == 0 && i < functions->known_count && !is_cut(functions); i++) {
 		if (functions->known[i].asked_count)
 			ret = query(&functions->known[i]);
 	}
@@ -352,16 +370,17 @@ static bool has_asked(const struct rp_functions *functions)
 	return false;
 }
 
-int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace, bool waits,
-		      bool *ret_is_done)
+int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace,
+		      struct rp_stop_requests *ending, bool *ret_is_done)
 {
 	int ret = 0;
 
 	*ret_is_done = false;
+	rp_store_release(&functions->ending, ending);
 	if (!functions->has_reader && has_asked(functions))
 		start_reader(functions);
 	if (functions->has_reader) {
-		if (!waits && !rp_load_acquire(&functions->is_read))
+		if (!ending && !rp_load_acquire(&functions->is_read))
 			return 0;
 		ret = join_reader(functions);
 	}

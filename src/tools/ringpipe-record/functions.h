@@ -8,6 +8,7 @@
 
 #include "tools/trace/kernel_symbols.h"
 #include "tools/ringpipe-record/machine_trace.h"
+#include "tools/ringpipe-record/stop_requests.h"
 
 struct rp_functions;
 
@@ -32,11 +33,12 @@ int rp_functions_name_generated(struct rp_record_trace *trace,
 /*
  * Name what was taken as soon as its symbols are known. Another thread reads them, because the
  * rings of the kernel would fill up meanwhile.
- * @waits: wait for that thread.
+ * @ending: NULL, or wait for that thread, which takes these requests meanwhile, and reads no more
+ * symbols after the second one.
  * @ret_is_done: there is no more to name.
  * Return: 0; -ENOMEM.
  */
-int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace, bool waits,
-		      bool *ret_is_done);
+int rp_functions_step(struct rp_functions *functions, struct rp_record_trace *trace,
+		      struct rp_stop_requests *ending, bool *ret_is_done);
 
 #endif

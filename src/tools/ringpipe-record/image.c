@@ -9,7 +9,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,11 +16,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "tools/ringpipe-record/foreign_file.h"
 
 #define SEGMENTS_MAX 64u
 #define NOTE_BYTES_MAX 4096u
@@ -34,6 +35,8 @@
 struct rp_images {
 	struct rp_image **images;
 	size_t count, capacity;
+	size_t open_count, open_max;	/* files */
+	size_t closed;			/* earlier images have no file that may be closed */
 };
 
 /* The program headers of a file, and a function that reads from it. */
@@ -48,8 +51,14 @@ struct layout {
 
 int rp_images_create(struct rp_images **ret_images)
 {
-	*ret_images = calloc(1, sizeof(**ret_images));
-	return *ret_images ? 0 : -ENOMEM;
+	struct rp_images *images = calloc(1, sizeof(*images));
+	struct rlimit limit;
+
+	if (!images)
+		return -ENOMEM;
+	images->open_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : 0;
+	*ret_images = images;
+	return 0;
 }
 
 static void destroy_image(struct rp_image *image)
@@ -226,15 +235,11 @@ static void find_tables(const struct layout *layout, struct rp_image *image)
 }
 
 /* Whether it may be the file of the mapping, as far as the kernel's record has its inode. */
-static bool may_be_mapped(int fd, const struct rp_image *image)
+static bool may_be_mapped(const struct stat *file, const struct rp_image *image)
 {
-	struct stat file;
-
-	if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
-		return false;
 	return image->inode == 0 ||
-	       (file.st_ino == image->inode && ((uint64_t)major(file.st_dev) << 20 |
-						minor(file.st_dev)) == image->device);
+	       (file->st_ino == image->inode && ((uint64_t)major(file->st_dev) << 20 |
+						 minor(file->st_dev)) == image->device);
 }
 
 /* Without memory for the segments, the image has neither addresses nor tables. */
@@ -260,26 +265,37 @@ static void use_layout(const struct layout *layout, struct rp_image *image)
 }
 
 /* Open a place where the file may be; its build id decides. */
-static bool try_open(const char *path, const struct rp_image_place *place, struct rp_image *image)
+static bool open_place(const char *path, const struct rp_image_place *place,
+		       struct rp_image *image, struct layout *ret_layout)
 {
-	struct layout layout = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+	struct stat file;
+	int fd = rp_foreign_file_open(path, 0, place->process, place->device, &file);
 
-	if (layout.fd < 0)
+	if (fd < 0)
 		return false;
-	image->fd = layout.fd;
-	if (may_be_mapped(layout.fd, image) && read_layout(&layout)) {
-		read_build_ids(&layout, image);
+	*ret_layout = (struct layout){ .fd = fd };
+	if (may_be_mapped(&file, image) && read_layout(ret_layout)) {
+		read_build_ids(ret_layout, image);
 		if (!place->build_id_bytes ||
 		    (image->build_id_bytes == place->build_id_bytes &&
 		     !memcmp(image->build_id, place->build_id, place->build_id_bytes))) {
-			use_layout(&layout, image);
+			image->fd = fd;
 			return true;
 		}
 	}
 	image->build_id_bytes = 0;
-	image->fd = -1;
-	close(layout.fd);
+	close(fd);
 	return false;
+}
+
+static bool try_open(const char *path, const struct rp_image_place *place, struct rp_image *image)
+{
+	struct layout layout;
+
+	if (!open_place(path, place, image, &layout))
+		return false;
+	use_layout(&layout, image);
+	return true;
 }
 
 /*
@@ -315,6 +331,53 @@ static void open_vdso(struct rp_image *image)
 	image->memory_bytes = layout.high - layout.low;
 	read_build_ids(&layout, image);
 	use_layout(&layout, image);
+}
+
+int rp_image_acquire(const struct rp_image *image)
+{
+	const struct rp_image_place place = {
+		.path = image->path, .process = getpid(), .device = image->device,
+		.build_id = image->build_id, .build_id_bytes = image->build_id_bytes,
+	};
+	struct rp_image again = { .inode = image->inode, .device = image->device, .fd = -1 };
+	struct layout layout;
+
+	if (image->fd >= 0)
+		return image->fd;
+	if (image->was_opened)
+		(void)open_place(image->path, &place, &again, &layout);
+	return again.fd;
+}
+
+void rp_image_release(const struct rp_image *image, int fd)
+{
+	if (fd >= 0 && fd != image->fd)
+		close(fd);
+}
+
+static void close_file(struct rp_images *images, struct rp_image *image)
+{
+	close(image->fd);
+	image->fd = -1;
+	images->open_count--;
+}
+
+/* If many files are open, close that of an image that no stack has used, or of the new one. */
+static void limit_files(struct rp_images *images, struct rp_image *image)
+{
+	image->was_opened = image->fd >= 0;
+	images->open_count += image->was_opened;
+	if (images->open_count <= images->open_max)
+		return;
+	for (; images->closed < images->count; images->closed++) {
+		struct rp_image *other = images->images[images->closed];
+
+		if (other->fd >= 0 && !other->is_used) {
+			close_file(images, other);
+			return;
+		}
+	}
+	close_file(images, image);
 }
 
 static bool is_image(const struct rp_image *image, const struct rp_image_place *place)
@@ -367,8 +430,10 @@ struct rp_image *rp_images_get(struct rp_images *images, const struct rp_image_p
 		return NULL;
 	images->images = grown;
 	image = make_image(place);
-	if (image)
-		images->images[images->count++] = image;
+	if (!image)
+		return NULL;
+	limit_files(images, image);
+	images->images[images->count++] = image;
 	return image;
 }
 

@@ -2,6 +2,9 @@
 /*
  * The files from which processes execute code. Each file is opened once for all processes. Content
  * is untrusted: a file may be deleted, replaced or truncated at any time.
+ *
+ * Files stay open, as their paths may lead to others later, but no more than a quarter of the open
+ * files that this program may have. Beyond that, files that no stack has used are closed first.
  */
 #ifndef RP_RECORD_IMAGE_H
 #define RP_RECORD_IMAGE_H
@@ -25,7 +28,8 @@ struct rp_image {
 	uint64_t device, inode;		/* 0, 0: unknown */
 	uint8_t build_id[RP_BUILD_ID_MAX];
 	uint32_t build_id_bytes;	/* 0: it has none, or the file could not be read */
-	int fd;				/* -1: the file cannot be opened */
+	int fd;				/* -1: not open */
+	bool was_opened;
 	struct rp_image_segment *segments;
 	size_t segment_count;
 	struct rp_object_text text;	/* unwind tables, in this program's memory; 0: none */
@@ -54,6 +58,16 @@ struct rp_image_place {
 
 /* Get the image that a process has mapped there. Return: NULL: no memory. */
 struct rp_image *rp_images_get(struct rp_images *images, const struct rp_image_place *place);
+
+/*
+ * Get a descriptor of the image's file, for rp_image_release(). A file that is not open any more is
+ * opened again, if its path still leads to it.
+ *
+ * Context: not from two threads for one image.
+ * Return: -1: none.
+ */
+int rp_image_acquire(const struct rp_image *image);
+void rp_image_release(const struct rp_image *image, int fd);
 
 /* Call a function for each image, until one call does not return 0. Return: the last result. */
 int rp_images_visit(const struct rp_images *images,

@@ -14,7 +14,7 @@
 #include "tools/ringpipe-record/thread_states.h"
 #include "tools/ringpipe-record/tracepoint_format.h"
 
-/* The samples of page faults have so much of the stack, to find the function that used the page. */
+/* Bytes of the stack in a sample of a page fault, to find the function that used the page. */
 #define FAULT_STACK_BYTES 1024u
 
 enum point {
@@ -138,7 +138,7 @@ static uint64_t number(const struct point_sample *sample, size_t field)
 				    sample->record->sample.field_bytes);
 }
 
-/* Whether there was a begin, and no loss since. */
+/* Whether there was a start, and no loss since. */
 static bool has_begun(const struct rp_points *points, uint64_t began_ns)
 {
 	return began_ns && began_ns >= points->lost_ns;
@@ -352,7 +352,7 @@ static int end_interrupt(struct rp_points *points, const struct point_sample *sa
 }
 
 /*
- * After a loss, the end of one call, fault or interrupt may come with the begin of an earlier one.
+ * After a loss, the end of one call, fault or interrupt may come with the start of an earlier one.
  * The records that began before the loss are therefore left out.
  */
 static void follow_losses(struct rp_points *points, uint64_t time_ns)

@@ -3,7 +3,8 @@
  * System calls, page faults, block requests and interrupts, for kernels that refuse BPF programs:
  * perf_events report the kernel's tracepoints and its counters of page faults. The records are
  * those of the BPF programs, with these differences: a system call has no name of its file, and of
- * its stack only the innermost function is known. For one thread at a time.
+ * its stack only the innermost function is known. Only one thread may
+ * use it at a time.
  */
 #ifndef RP_RECORD_KERNEL_TRACEPOINTS_H
 #define RP_RECORD_KERNEL_TRACEPOINTS_H

@@ -85,11 +85,6 @@ void rp_record_trace_destroy(struct rp_record_trace *trace)
 	free(trace);
 }
 
-struct rp_encoder *rp_record_trace_encoder(struct rp_record_trace *trace)
-{
-	return trace->encoder;
-}
-
 static void put_number(struct rp_record_trace *trace, uint64_t value)
 {
 	trace->used += rp_uleb_put(trace->payload + trace->used, value);

@@ -36,9 +36,6 @@ int rp_record_trace_create(struct rp_output *output, uint32_t frequency_hz,
 			   struct rp_record_trace **ret_trace);
 void rp_record_trace_destroy(struct rp_record_trace *trace);
 
-/* The encoder, for the events of sessions in processes. */
-struct rp_encoder *rp_record_trace_encoder(struct rp_record_trace *trace);
-
 /*
  * Put an event. Frames are innermost first; those of the kernel come first. Puts the process, and
  * the mappings of the frames, before their first use. 0; -ENOMEM.
@@ -142,7 +139,7 @@ int rp_record_machine(struct rp_record_trace *trace);
 /* State which groups of --kernel are recorded, and above which duration. 0; -ENOMEM. */
 int rp_record_groups(struct rp_record_trace *trace, const char *groups, uint64_t threshold_ns);
 int rp_record_clock(struct rp_record_trace *trace, const struct rp_clock_reading *reading);
-/* The machine was suspended for so long. 0; -ENOMEM. */
+/* Write how long the machine was suspended. 0; -ENOMEM. */
 int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns);
 
 /*

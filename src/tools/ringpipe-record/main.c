@@ -19,27 +19,21 @@
 #include "base/text.h"
 #include "tools/ringpipe-record/archive.h"
 #include "tools/ringpipe-record/recorder.h"
+#include "tools/ringpipe-record/result.h"
 #include "tools/ringpipe-record/scheduling.h"
 #include "tools/ringpipe-record/server_names.h"
 #include "tools/ringpipe-record/sessions.h"
 #include "tools/ringpipe-record/spawn_plain.h"
+#include "tools/ringpipe-record/stop_requests.h"
 #include "tools/ringpipe-record/wait_programs.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/record_options.h"
 #include "tools/client/recording.h"
 #include "tools/cli/signals.h"
+#include "tools/cli/status_line.h"
 #include "tools/client/target.h"
 #include "tools/cli/tool.h"
 
-/*
- * The default of --providers. The sampler of a process supplies the frames of a language runtime,
- * at about the frequency of the recorder's samples; processes without such a runtime take no
- * samples. The second is the profile dotnet-common of dotnet-trace.
- */
-#define OWN_PROVIDERS \
-	"*:0xffffffffffffffff:4," \
-	"Microsoft-DotNETCore-SampleProfiler:0:4:HostOnly=1;SampleProfilerIntervalMS=10"
-#define DOTNET_PROVIDERS "Microsoft-Windows-DotNETRuntime:0x100003801d:4"
 #define NO_PROVIDERS "none"
 
 #define FREQUENCY_HZ 99u
@@ -58,7 +52,9 @@ struct run {
 	struct rp_expression *until;	/* of --until; or NULL */
 	int64_t elapsed_ms;
 	struct rp_recorder *recorder;
-	int signal_fd;
+	struct rp_stop_requests requests;
+	bool is_cut;			/* by the second request */
+	bool has_losses;		/* the sessions ended, so their losses are known */
 	int64_t begin_ms, end_ms;	/* end: INT64_MAX: none */
 	int64_t status_ms;		/* when to print the next status line */
 	bool live;
@@ -67,7 +63,6 @@ struct run {
 	FILE *log;			/* of the messages, for the archive; or NULL */
 	pid_t child;			/* 0: none */
 	int child_status;
-	int signals;			/* that asked to stop */
 };
 
 static bool take_child(struct run *run)
@@ -85,54 +80,35 @@ static void take_signals(struct run *run)
 {
 	struct signalfd_siginfo info;
 
-	while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+	while (read(run->requests.signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD) {
 			run->stop |= take_child(run);
 		} else if (run->child) {
 			/* The terminal sends Ctrl-C to the command as well. */
 			if (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL)
 				kill(run->child, (int)info.ssi_signo);
-		} else {
+		} else if (rp_signals_is_request(&info, &run->requests.last)) {
 			run->stop = true;
-			run->signals++;
+			run->requests.count++;
 		}
 	}
 }
 
-static uint64_t sum_losses(const struct rp_recorder_stats *stats)
+/* Only a signal limits how long a write waits: the end of the command or of the time does not. */
+static void note_requests(struct run *run)
 {
-	uint64_t sum = 0;
-
-	for (int i = 0; i < RP_RECORDER_LOSS_COUNT; i++)
-		sum += stats->lost[i];
-	return sum;
+	run->machine.is_stopping = run->requests.count > 0;
+	run->machine.is_cancelled |= run->requests.count > 1;
 }
 
-static uint64_t sum_session_losses(const struct run *run)
+/* While a write waits for the reader of the trace. */
+static bool takes_signals(void *data)
 {
-	return run->sessions.report ? run->sessions.report->lost : 0;
-}
+	struct run *run = data;
 
-/* Prints " (5 ring of waits full, 2 sessions)", or nothing if nothing was lost, and the newline. */
-static void print_reasons(const struct run *run, const struct rp_recorder_stats *stats,
-			  FILE *stream)
-{
-	const char *before = " (";
-	char count[RP_TEXT_MAX];
-
-	for (int i = 0; i < RP_RECORDER_LOSS_COUNT; i++) {
-		if (!stats->lost[i])
-			continue;
-		fprintf(stream, "%s%s %s", before, rp_text_count(stats->lost[i], count),
-			rp_recorder_loss_text((enum rp_recorder_loss)i));
-		before = ", ";
-	}
-	if (sum_session_losses(run)) {
-		fprintf(stream, "%s%s by sessions", before,
-			rp_text_count(sum_session_losses(run), count));
-		before = ", ";
-	}
-	fputs(*before == ',' ? ")\n" : "\n", stream);
+	take_signals(run);
+	note_requests(run);
+	return run->machine.is_cancelled;
 }
 
 static void print_status(struct run *run, int64_t now_ms)
@@ -153,15 +129,15 @@ static void print_status(struct run *run, int64_t now_ms)
 	cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
 	      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3 +
 	      (double)(sessions ? sessions->cpu_ns : 0) / 1e6;
-	fprintf(stderr, "\r\033[K%s: %s samples, ",
-		rp_text_duration((uint64_t)(now_ms - run->begin_ms) * 1000000, time),
-		rp_text_count(stats.samples, samples));
-	if (sessions)
-		fprintf(stderr, "%s events, ", rp_text_count(sessions->events, events));
-	fprintf(stderr, "%s lost, %s, recorder %.1f%% of a CPU",
-		rp_text_count(sum_losses(&stats), lost), rp_text_bytes(stats.bytes, bytes),
-		100 * cpu / (double)(now_ms - run->begin_ms));
-	fflush(stderr);
+	rp_status_line_show("%s: %s, %s%s%s lost, %s, recorder %.1f%% of a CPU",
+			    rp_text_duration((uint64_t)(now_ms - run->begin_ms) * 1000000, time),
+			    rp_text_counted(stats.samples, "sample", samples),
+			    sessions ? rp_text_counted(sessions->events, "event", events) : "",
+			    sessions ? ", " : "",
+			    rp_text_count(rp_record_losses(&stats) +
+					  (sessions ? sessions->lost : 0), lost),
+			    rp_text_bytes(stats.bytes, bytes),
+			    100 * cpu / (double)(now_ms - run->begin_ms));
 }
 
 /*
@@ -171,7 +147,7 @@ static void print_status(struct run *run, int64_t now_ms)
 static int wait_for_pass(const struct run *run)
 {
 	struct pollfd waits[1 + RP_RECORDER_FDS] = {
-		{ .fd = run->signal_fd, .events = POLLIN },
+		{ .fd = run->requests.signal_fd, .events = POLLIN },
 	};
 	int fds[RP_RECORDER_FDS], ready = poll(waits, 1, REST_MS);
 
@@ -207,10 +183,14 @@ static int turn(struct run *run)
 	if (ret < 0)
 		return ret;
 	take_signals(run);
-	if (rp_record_sessions_failed(&run->sessions))
-		return -ECANCELED;
+	if (rp_record_sessions_failed(&run->sessions)) {
+		ret = rp_record_sessions_error(&run->sessions);
+		return ret ? ret : -ECANCELED;
+	}
 	now_ms = rp_now_ms();
-	run->stop |= now_ms >= run->end_ms || has_reached(run);
+	run->stop |= now_ms >= run->end_ms || has_reached(run) ||
+		     rp_record_sessions_error(&run->sessions);
+	note_requests(run);
 	if (now_ms >= run->status_ms)
 		print_status(run, now_ms);
 	return rp_recorder_pass(run->recorder);
@@ -227,11 +207,17 @@ static int start_child(struct run *run)
 	return ret;
 }
 
+static void explain_failure(const struct run *run, int error)
+{
+	if (error < 0 && error != -ECANCELED)
+		rp_tool_error("record: cannot write %s: %s; the trace ends there", run->output.path,
+			      strerror(-error));
+}
+
 static int record(struct run *run)
 {
-	int ret = 0;
+	int ret = 0, stopped = 0;
 
-	/* The processes that were started before keep their priority. */
 	rp_scheduling_raise();
 	run->begin_ms = rp_now_ms();
 	run->status_ms = run->begin_ms + STATUS_MS;
@@ -241,52 +227,29 @@ static int record(struct run *run)
 		ret = turn(run);
 	run->elapsed_ms = rp_now_ms() - run->begin_ms;
 	if (run->live)
-		fputs("\r\033[K", stderr);
+		rp_status_line_clear();
+	rp_recorder_stop(run->recorder);
 	if (ret == 0)
 		ret = rp_recorder_finish(run->recorder);
-	if (ret == 0 && run->has_sessions &&
-	    rp_record_sessions_stop(&run->sessions, run->signal_fd) < 0)
-		ret = -ECANCELED;
-	if (ret < 0 && ret != -ECANCELED)
-		rp_tool_error("record: cannot write %s: %s", run->output.path, strerror(-ret));
+	/* First, because a process that does not answer delays the end of the sessions. */
+	explain_failure(run, ret);
+	/* Also on a full disk, because the result has the losses of the sessions. */
+	if (run->has_sessions)
+		stopped = rp_record_sessions_stop(&run->sessions, &run->requests);
+	if (ret == 0) {
+		ret = stopped;
+		explain_failure(run, ret);
+	}
+	run->has_losses = stopped != -ECANCELED;
+	run->is_cut = run->sessions.is_cut || rp_stop_requests_take(&run->requests);
+	if (ret == -ECANCELED && !run->has_sessions) {
+		ret = run->is_cut ? 0 : ret;
+		if (run->is_cut)
+			rp_tool_error("record: cancelled; the trace may stop before its end");
+		else
+			rp_output_report_unread(&run->output);
+	}
 	return ret;
-}
-
-/* Prints ", 5 system calls", unless there are none. */
-static void print_kind(uint64_t count, const char *what, FILE *stream)
-{
-	char text[RP_TEXT_MAX];
-
-	if (count)
-		fprintf(stream, ", %s %s", rp_text_count(count, text), what);
-}
-
-static void print_result(const struct run *run, FILE *stream)
-{
-	char samples[RP_TEXT_MAX], waits[RP_TEXT_MAX], processes[RP_TEXT_MAX];
-	char lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
-	struct rp_recorder_stats stats;
-	struct stat file;
-
-	rp_recorder_stats(run->recorder, &stats);
-	if (run->output.regular && fstat(run->output.fd, &file) == 0)
-		stats.bytes = (uint64_t)file.st_size;
-	fprintf(stream, "%s: %s samples and %s waits of %s processes", run->output.path,
-		rp_text_count(stats.samples, samples), rp_text_count(stats.waits, waits),
-		rp_text_count(stats.processes, processes));
-	print_kind(stats.calls, "system calls", stream);
-	print_kind(stats.futex_waits, "waits for a futex", stream);
-	print_kind(stats.faults, "page faults", stream);
-	print_kind(stats.requests, "block requests", stream);
-	print_kind(stats.interrupts, "interrupts", stream);
-	print_kind(run->sessions.report ? run->sessions.report->events : 0, "events", stream);
-	fprintf(stream, " in %s", rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time));
-	if (stats.suspended_ns)
-		fprintf(stream, " and a suspension of %s",
-			rp_text_duration(stats.suspended_ns, time));
-	fprintf(stream, ", %s, %s lost", rp_text_bytes(stats.bytes, bytes),
-		rp_text_count(sum_losses(&stats) + sum_session_losses(run), lost));
-	print_reasons(run, &stats, stream);
 }
 
 /* Return: the groups of events that the options request besides samples. */
@@ -319,6 +282,18 @@ static int read_roots(struct run *run)
 	return 0;
 }
 
+static int start_recorder(struct run *run, const struct rp_recorder_options *options)
+{
+	int ret = rp_recorder_create(options, &run->recorder);
+
+	if (ret < 0)
+		return ret;
+	ret = rp_recorder_start(run->recorder);
+	if (ret < 0)
+		rp_tool_error("record: cannot start: %s", strerror(-ret));
+	return ret;
+}
+
 /* Until the first pass, which writes. Return: 0; -errno, after an error line. */
 static int start(struct run *run)
 {
@@ -336,6 +311,7 @@ static int start(struct run *run)
 		.groups = find_programs(groups), .without_waits = !(groups & RP_KERNEL_SCHED),
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
 		.output = &run->machine, .roots = scope.roots, .filter = scope.filter,
+		.stop_requests = &run->requests,
 	};
 	int ret = read_roots(run);
 
@@ -344,32 +320,22 @@ static int start(struct run *run)
 	if (run->has_sessions)
 		ret = rp_record_sessions_start(&run->sessions, &run->providers, &scope,
 					       run->machine.fd, &run->output);
-	if (ret < 0)
+	if (ret < 0) {
 		rp_tool_error("record: cannot open sessions: %s", strerror(-ret));
-	else
-		ret = rp_recorder_create(&options, &run->recorder);
-	if (ret < 0)
 		return ret;
-	ret = rp_recorder_start(run->recorder);
-	if (ret < 0)
-		rp_tool_error("record: cannot start: %s", strerror(-ret));
-	else if (run->has_sessions)
+	}
+	/*
+	 * The rings fill up from the beginning, while the recorder reads what all processes have
+	 * mapped. The command starts with the priority that this process had.
+	 */
+	rp_scheduling_raise();
+	ret = start_recorder(run, &options);
+	rp_scheduling_reset();
+	if (ret == 0 && run->has_sessions)
 		rp_record_sessions_begin(&run->sessions);
 	if (ret == 0 && run->options->child)
 		ret = start_child(run);
 	return ret;
-}
-
-static int parse_providers(struct run *run)
-{
-	struct rp_record_providers *providers = &run->providers;
-	const char *given = run->options->providers;
-	int ret = rp_recording_providers_parse(given ? given : OWN_PROVIDERS, "record",
-					       &providers->own, &providers->own_count);
-
-	return ret ? ret :
-	       rp_recording_providers_parse(given ? given : DOTNET_PROVIDERS, "record",
-					    &providers->dotnet, &providers->dotnet_count);
 }
 
 /* With sessions, the recorder writes an unnamed file, which is a part of the output. */
@@ -383,9 +349,12 @@ static int open_parts(struct run *run)
 			      "turns off", NO_PROVIDERS);
 		return -EINVAL;
 	}
-	if (!run->has_sessions)
+	if (!run->has_sessions) {
+		rp_output_make_interruptible(&run->machine, run->requests.signal_fd, takes_signals,
+					     run);
 		return 0;
-	if (parse_providers(run) < 0)
+	}
+	if (rp_record_providers_parse(run->options->providers, &run->providers) < 0)
 		return -EINVAL;
 	run->machine.fd = rp_output_open_spool(&run->output, rp_target_directory());
 	if (run->machine.fd < 0)
@@ -396,7 +365,7 @@ static int open_parts(struct run *run)
 
 static void close_parts(struct run *run)
 {
-	rp_record_sessions_fini(&run->sessions, run->signal_fd);
+	rp_record_sessions_fini(&run->sessions, &run->requests);
 	if (run->has_sessions && run->machine.fd >= 0)
 		close(run->machine.fd);
 	free(run->providers.own);
@@ -428,6 +397,7 @@ static int write_archive(struct run *run)
 static int run_recorder(struct run *run)
 {
 	int ret = open_parts(run);
+	bool has_reader;
 
 	if (ret == 0)
 		ret = start(run);
@@ -440,25 +410,31 @@ static int run_recorder(struct run *run)
 	if (run->live)
 		rp_tool_say(stderr, "Recording this machine into %s", run->output.path);
 	ret = record(run);
-	if (ret == 0 && !(run->options->given & RP_OPTION_QUIET))
-		print_result(run, stderr);
+	if (run->has_losses && !(run->options->given & RP_OPTION_QUIET))
+		rp_record_result_print(run->recorder, &run->sessions, &run->output,
+				       run->elapsed_ms, stderr);
 	rp_scheduling_reset();
-	if (ret == 0 && run->output.regular)
-		rp_server_names_add(run->output.path, run->options->inlines, run->signal_fd);
-	else if (ret == 0 && run->options->inlines)
+	if (ret == 0 && run->output.regular && !run->is_cut)
+		rp_server_names_add(run->output.path, run->options->inlines,
+				    run->requests.signal_fd);
+	else if (ret == 0 && run->options->inlines && !run->output.regular)
 		rp_tool_error("record: --inlines needs the trace in a file, which %s is not",
 			      run->output.path);
 	if (ret == 0 && run->log) {
-		print_result(run, run->log);
+		rp_record_result_print(run->recorder, &run->sessions, &run->output,
+				       run->elapsed_ms, run->log);
 		ret = write_archive(run);
 	}
 	rp_recorder_destroy(run->recorder);
 	close_parts(run);
+	has_reader = rp_output_has_reader(&run->output);
 	if (rp_output_close(&run->output) < 0 && ret == 0) {
 		rp_tool_error("record: cannot write %s", run->output.path);
 		ret = -EIO;
 	}
-	return ret < 0 ? RP_EXIT_FAILURE : RP_EXIT_OK;
+	if (ret < 0)
+		return has_reader ? RP_EXIT_FAILURE : RP_EXIT_NO_READER;
+	return run->is_cut ? RP_EXIT_GAVE_UP : RP_EXIT_OK;
 }
 
 /*
@@ -537,11 +513,11 @@ static int run_options(const struct rp_tool_options *options)
 	    rp_output_open(&run.output, path, options->given & RP_OPTION_FORCE) == 0 &&
 	    rp_output_begin(&run.output) == 0) {
 		run.live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
-		run.signal_fd = rp_signals_open();
-		status = run.signal_fd < 0 ? RP_EXIT_FAILURE : run_recorder(&run);
-		if (run.signal_fd >= 0)
-			rp_signals_close(run.signal_fd);
-		if (status == RP_EXIT_OK && options->archive && !options->output)
+		run.requests.signal_fd = rp_signals_open();
+		status = run.requests.signal_fd < 0 ? RP_EXIT_FAILURE : run_recorder(&run);
+		if (run.requests.signal_fd >= 0)
+			rp_signals_close(run.requests.signal_fd);
+		if (status != RP_EXIT_FAILURE && options->archive && !options->output)
 			unlink(path);
 	}
 	if (run.log)

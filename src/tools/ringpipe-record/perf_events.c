@@ -37,7 +37,7 @@ struct ring {
 	uint64_t next_ns;		/* time of the record at `tail`; UINT64_MAX: none */
 	uint32_t processor;
 	struct rp_trace_context context;	/* of the sample at `tail`, if it is valid */
-	pid_t ended_process, ended_thread;	/* the last thread that ended on the processor */
+	struct rp_perf_ended ended;
 };
 
 struct rp_perf {
@@ -460,32 +460,6 @@ static struct ring *earliest(const struct rp_perf *perf)
 	return earliest;
 }
 
-uint64_t rp_perf_next_ns(const struct rp_perf *perf)
-{
-	const struct ring *ring = earliest(perf);
-
-	return ring ? ring->next_ns : UINT64_MAX;
-}
-
-/*
- * The kernel frees the ids of a thread before the thread leaves its processor for the last time.
- * Its id is -1 then, and so is the process's if it was the last thread. The sample is of the last
- * thread that ended on this processor, unless that was of another process: the thread may have been
- * preempted, or have moved, since its end. The sample then belongs to the process's first thread.
- */
-static void find_ended(struct ring *ring, struct rp_perf_record *record)
-{
-	if (record->kind == RP_PERF_END) {
-		ring->ended_process = record->process;
-		ring->ended_thread = record->thread;
-	} else if (record->thread == -1) {
-		if (record->process == -1)
-			record->process = ring->ended_process;
-		record->thread = record->process == ring->ended_process ? ring->ended_thread :
-				 record->process;
-	}
-}
-
 static int deliver(struct rp_perf *perf, struct ring *ring, rp_perf_callback callback, void *user)
 {
 	const struct perf_event_header *header = record_at_tail(perf, ring);
@@ -499,7 +473,7 @@ static int deliver(struct rp_perf *perf, struct ring *ring, rp_perf_callback cal
 	else if (ret < 0)
 		perf->stats.lost[RP_PERF_LOSS_DAMAGED]++;
 	if (ret == 0) {
-		find_ended(ring, &record);
+		rp_perf_record_find_ended(&record, &ring->ended);
 		if (record.time_ns < perf->delivered_ns) {
 			record.time_ns = perf->delivered_ns;
 			perf->stats.late++;

@@ -68,7 +68,7 @@ struct rp_perf_point {
 	uint64_t config;		/* the id of the tracepoint; or the counter */
 	char filter[64];		/* of a tracepoint, as the kernel parses it; "": none */
 	bool has_registers;		/* samples have the registers of user mode */
-	uint32_t stack_bytes;		/* and so much of the stack; a multiple of 8 */
+	uint32_t stack_bytes;		/* and these bytes of the stack; a multiple of 8 */
 	bool is_of_all;			/* of all threads, also if only some are chosen */
 };
 
@@ -143,9 +143,6 @@ uint64_t rp_perf_limit(struct rp_perf *perf);
  * Return: 0; the first other result of the callback, and the next call continues after that record.
  */
 int rp_perf_drain(struct rp_perf *perf, uint64_t limit_ns, rp_perf_callback callback, void *user);
-
-/* Return: the time of the earliest record that was not delivered; UINT64_MAX: none. */
-uint64_t rp_perf_next_ns(const struct rp_perf *perf);
 
 void rp_perf_stats(const struct rp_perf *perf, struct rp_perf_stats *ret_stats);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "tools/ringpipe-record/foreign_file.h"
 #include "tools/ringpipe-record/image.h"
 #include "tools/ringpipe-record/jit_dump.h"
 
@@ -27,14 +28,13 @@ static int open_file(const struct rp_machine_process *process, const char *path_
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/root%s", process->pid, path_there);
-	fd = open(process->has_ended ? path_there : path,
-		  O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
+	fd = rp_foreign_file_open(process->has_ended ? path_there : path, O_NOFOLLOW,
+				  process->pid, 0, &map);
+	if (fd >= 0 && map.st_uid != process->user) {
+		close(fd);
 		return -1;
-	if (fstat(fd, &map) == 0 && S_ISREG(map.st_mode) && map.st_uid == process->user)
-		return fd;
-	close(fd);
-	return -1;
+	}
+	return fd;
 }
 
 /* Return: a text for free(), or NULL. */

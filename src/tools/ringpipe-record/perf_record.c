@@ -316,3 +316,16 @@ int rp_perf_record_parse(const struct perf_event_header *header, struct rp_perf_
 	ret = parse_content(header, &cursor, parts, ret_record, ret_lost);
 	return rp_cursor_failed(&cursor) ? -EBADMSG : ret;
 }
+
+void rp_perf_record_find_ended(struct rp_perf_record *record, struct rp_perf_ended *ended)
+{
+	if (record->kind == RP_PERF_END) {
+		ended->process = record->process;
+		ended->thread = record->thread;
+	} else if (record->thread == -1) {
+		if (record->process == -1)
+			record->process = ended->process;
+		record->thread = record->process == ended->process ? ended->thread :
+				 record->process;
+	}
+}

@@ -48,4 +48,20 @@ uint64_t rp_perf_record_time(const struct perf_event_header *header,
 int rp_perf_record_parse(const struct perf_event_header *header, struct rp_perf_parts *parts,
 			 struct rp_perf_record *ret_record, uint64_t *ret_lost);
 
+/* The last thread that ended on a processor; 0: none. */
+struct rp_perf_ended {
+	pid_t process, thread;
+};
+
+/*
+ * Find the thread of a record that was taken while the thread ended. All records of the processor
+ * pass here, in order.
+ *
+ * The kernel frees the ids of a thread before the thread leaves its processor for the last time.
+ * Its id is -1 then, and so is the process's if it was the last thread. The sample is of the last
+ * thread that ended on this processor, unless that was of another process: the thread may have been
+ * preempted, or have moved, since its end. The sample then belongs to the process's first thread.
+ */
+void rp_perf_record_find_ended(struct rp_perf_record *record, struct rp_perf_ended *ended);
+
 #endif

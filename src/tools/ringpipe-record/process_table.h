@@ -127,7 +127,7 @@ bool rp_process_table_wants(const struct rp_process_table *table,
 struct rp_machine_process *rp_process_table_process(const struct rp_process_table *table,
 						    pid_t pid);
 
-/* A process that ended may have records for so long, because it still runs in the kernel. */
+/* A process that ended may have records for this time, because it still runs in the kernel. */
 #define RP_PROCESS_END_NS 100000000ull
 
 /* Whether a record of this time and process id can be of the process that the table has. */

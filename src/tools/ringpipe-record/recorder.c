@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "tools/client/machine_time.h"
+#include "tools/ringpipe-record/bounded_call.h"
 #include "tools/ringpipe-record/scheduling.h"
 #include "tools/ringpipe-record/stack_walk.h"
 #include "tools/cli/tool.h"
 
-/* Limits of one ring. */
-#define RING_BYTES_MIN (256u << 10)
 #define RING_BYTES_MAX (8u << 20)
 
 /* redis-benchmark, for one, has a buffer of 16 KB on its stack. */
@@ -23,15 +22,6 @@
 
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
-
-size_t rp_recorder_choose_bytes(size_t share, size_t max)
-{
-	size_t bytes = RING_BYTES_MIN;
-
-	while (bytes * 2 <= share && bytes < max)
-		bytes *= 2;
-	return bytes;
-}
 
 /* Half of the buffer is for the processors' rings of perf_events, half for that of BPF. */
 static size_t ring_bytes(const struct rp_recorder_options *options)
@@ -53,7 +43,7 @@ static void explain(const char *call, int error)
 static size_t unprivileged_ring_bytes(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/perf_event_mlock_kb", "re");
-	size_t bytes = RING_BYTES_MIN;
+	size_t bytes = RP_RING_BYTES_MIN;
 	unsigned long kilobytes = 0;
 
 	if (file && fscanf(file, "%lu", &kilobytes) == 1) {
@@ -171,6 +161,7 @@ int rp_recorder_create(const struct rp_recorder_options *options,
 
 	if (!recorder)
 		return -ENOMEM;
+	rp_bounded_start();
 	recorder->options = *options;
 	recorder->clocks.read = rp_machine_time_get;
 	ret = create_tables(recorder);
@@ -366,16 +357,17 @@ static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 
 /*
  * Begin or continue to name the functions that were not looked up yet. `limit_ns`: the trace has
- * the records before it. `waits`: until all have names.
+ * the records before it. `ending`: as of rp_functions_step().
  */
-static int name_functions(struct rp_recorder *recorder, uint64_t limit_ns, bool waits)
+static int name_functions(struct rp_recorder *recorder, uint64_t limit_ns,
+			  struct rp_stop_requests *ending)
 {
 	bool is_done;
 	int ret = recorder->is_naming ? 0 :
 		  rp_functions_take(recorder->functions, recorder->trace);
 
 	if (ret == 0)
-		ret = rp_functions_step(recorder->functions, recorder->trace, waits, &is_done);
+		ret = rp_functions_step(recorder->functions, recorder->trace, ending, &is_done);
 	if (ret)
 		return ret;
 	recorder->is_naming = !is_done;
@@ -392,9 +384,10 @@ static int name_functions(struct rp_recorder *recorder, uint64_t limit_ns, bool 
 /* Name all functions, of which some may have to wait for others. */
 static int name_all(struct rp_recorder *recorder)
 {
-	int ret = recorder->is_naming ? name_functions(recorder, UINT64_MAX, true) : 0;
+	struct rp_stop_requests *ending = recorder->options.stop_requests;
+	int ret = recorder->is_naming ? name_functions(recorder, UINT64_MAX, ending) : 0;
 
-	return ret ? ret : name_functions(recorder, UINT64_MAX, true);
+	return ret ? ret : name_functions(recorder, UINT64_MAX, ending);
 }
 
 static int drain_part(struct rp_recorder *recorder, uint64_t limit_ns)
@@ -438,7 +431,7 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 
 	if (ret == 0 && (recorder->is_naming ||
 			 rp_machine_time_ns() - recorder->named_ns > NAMES_NS))
-		ret = name_functions(recorder, limit_ns, false);
+		ret = name_functions(recorder, limit_ns, NULL);
 	if (ret == 0)
 		ret = rp_recorder_read_contexts(recorder, false);
 	if (ret == 0)
@@ -448,11 +441,15 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 	return ret ? ret : rp_record_flush(recorder->trace, limit_ns, lost);
 }
 
-int rp_recorder_finish(struct rp_recorder *recorder)
+static void report_missing_workers(void)
 {
-	uint64_t lost = 0;
-	int ret;
+	if (rp_bounded_is_missing())
+		rp_tool_error("record: the processes that read files and memory of others did not "
+			      "run, so names of functions and trace ids may be missing");
+}
 
+void rp_recorder_stop(struct rp_recorder *recorder)
+{
 	rp_perf_disable(recorder->perf);
 	if (recorder->waits)
 		rp_waits_stop(recorder->waits);
@@ -460,6 +457,13 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 		rp_switch_waits_stop(recorder->switch_waits);
 	if (recorder->tracepoints)
 		rp_points_stop(recorder->tracepoints);
+}
+
+int rp_recorder_finish(struct rp_recorder *recorder)
+{
+	uint64_t lost = 0;
+	int ret;
+
 	(void)rp_perf_limit(recorder->perf);
 	ret = drain(recorder, UINT64_MAX, UINT64_MAX);
 	if (ret == 0)
@@ -467,6 +471,7 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 	rp_scheduling_reset();
 	if (ret == 0)
 		ret = name_all(recorder);
+	report_missing_workers();
 	if (ret == 0)
 		ret = put_losses(recorder, &lost);
 	if (ret == 0)

@@ -9,6 +9,7 @@
 
 #include "tools/trace/output.h"
 #include "tools/client/proc.h"
+#include "tools/ringpipe-record/stop_requests.h"
 
 struct rp_images;
 
@@ -21,6 +22,7 @@ struct rp_recorder_options {
 	struct rp_proc_roots roots;	/* their array must exist as long as the recorder */
 	struct rp_proc_filter filter;
 	struct rp_output *output;
+	struct rp_stop_requests *stop_requests;	/* must exist as long as the recorder */
 };
 
 /* Why records are missing in the trace. */
@@ -71,7 +73,13 @@ void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[RP_RECORDER
  */
 int rp_recorder_pass(struct rp_recorder *recorder);
 
-/* Stop, and write the rest with the names of functions and the end of the trace. */
+/* Stop the kernel's events. Call it once, also after an error: a full ring counts losses. */
+void rp_recorder_stop(struct rp_recorder *recorder);
+
+/*
+ * After the stop, write the rest with the names of functions and the end of the trace. This takes
+ * the stop requests, and leaves out names that are not found at the second one.
+ */
 int rp_recorder_finish(struct rp_recorder *recorder);
 
 /* The files with the code of processes that were recorded. Valid as long as the recorder. */

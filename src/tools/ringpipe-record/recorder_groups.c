@@ -16,9 +16,10 @@
 #define WAITS_BYTES_MAX (256u << 20)
 
 /*
- * A drain copies so much of a ring before it puts the copies into the trace, so that the memory of
- * the copies does not depend on the size of the ring. A record may get so much later into a ring
- * than later records: a thread may be preempted before it stores a record of its system call.
+ * A drain copies up to PART_BYTES of a ring before it puts the copies into the trace, so that the
+ * memory of the copies does not depend on the size of the ring. A record may get into a ring up to
+ * LATE_NS after later records: a thread may be preempted before it stores a record of its system
+ * call.
  */
 #define PART_BYTES (4u << 20)
 #define LATE_NS 20000000ull
@@ -134,9 +135,10 @@ static int start_tracepoints(struct rp_recorder *recorder, const struct rp_waits
 {
 	unsigned int groups = 0;
 	char text[128];
+	int ret = start_points(recorder, options, &groups);
 
-	if (start_points(recorder, options, &groups) == -ENOMEM)
-		return -ENOMEM;
+	if (ret == -ENOMEM)
+		return ret;
 	recorder->groups = groups;
 	if (groups)
 		rp_tool_error("record: %s come from tracepoints%s: %s%s",
@@ -145,8 +147,9 @@ static int start_tracepoints(struct rp_recorder *recorder, const struct rp_waits
 			      cause, hint);
 	groups = options->groups & ~groups;
 	if (groups)
-		rp_tool_error("record: no %s are recorded: %s%s",
-			      list_groups(groups, " or ", text, sizeof(text)), cause, hint);
+		rp_tool_error("record: no %s are recorded: %s%s%s%s",
+			      list_groups(groups, " or ", text, sizeof(text)), cause, hint,
+			      ret < 0 ? "; tracepoints: " : "", ret < 0 ? strerror(-ret) : "");
 	return 0;
 }
 
@@ -161,16 +164,17 @@ static int start_without_bpf(struct rp_recorder *recorder, const struct rp_waits
 			    "type information (/sys/kernel/btf/vmlinux)" : strerror(-error);
 	const char *hint = error == -EPERM || error == -EACCES ?
 			   "; BPF programs need root, or CAP_BPF and CAP_PERFMON" : "";
-	int ret = -EPERM;
+	int ret = 0;
 
 	if (!options->without_waits && !recorder->is_chosen)
 		ret = rp_switch_waits_start(options, queue_wait, recorder,
 					    &recorder->switch_waits);
-	if (ret == 0)
+	if (recorder->switch_waits)
 		rp_tool_error("record: waits have the kernel's stack alone, and no waker: %s%s",
 			      cause, hint);
 	else if (!options->without_waits && ret != -ENOMEM)
-		rp_tool_error("record: no waits are recorded: %s%s", cause, hint);
+		rp_tool_error("record: no waits are recorded: %s%s%s%s", cause, hint,
+			      ret < 0 ? "; perf_events: " : "", ret < 0 ? strerror(-ret) : "");
 	if (ret == -ENOMEM || !options->groups)
 		return ret == -ENOMEM ? ret : 0;
 	return start_tracepoints(recorder, options, cause, hint);
@@ -185,6 +189,15 @@ static bool wants(void *context, pid_t process)
 							   rp_machine_time_ns()))
 		return false;
 	return rp_proc_matches(process, &recorder->options.filter) != 0;
+}
+
+size_t rp_recorder_choose_bytes(size_t share, size_t max)
+{
+	size_t bytes = RP_RING_BYTES_MIN;
+
+	while (bytes * 2 <= share && bytes < max)
+		bytes *= 2;
+	return bytes;
 }
 
 int rp_recorder_start_waits(struct rp_recorder *recorder)

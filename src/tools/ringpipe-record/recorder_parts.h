@@ -63,6 +63,8 @@ void rp_recorder_forget_contexts(struct rp_recorder *recorder, struct rp_machine
  */
 int rp_recorder_leave_program(struct rp_recorder *recorder, pid_t pid);
 
+#define RP_RING_BYTES_MIN (256u << 10)
+
 /* Return: the largest power of two within the share and the limits of a ring. */
 size_t rp_recorder_choose_bytes(size_t share, size_t max);
 

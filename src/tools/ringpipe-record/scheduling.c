@@ -2,6 +2,7 @@
 #include "tools/ringpipe-record/scheduling.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 
 #define NICE -10
@@ -9,21 +10,43 @@
 /* The lowest real-time priority: threads of the kernel and of other programs come first. */
 #define REAL_TIME 1
 
-static void set_policy(int policy, int priority)
-{
-	const struct sched_param parameters = { .sched_priority = priority };
+static bool is_raised;
+static int nice_before, policy_before;	/* if it is raised */
+static struct sched_param parameters_before;
 
-	(void)sched_setscheduler(0, policy | SCHED_RESET_ON_FORK, &parameters);
+/* Return: whether the thread runs before all programs already. */
+static bool is_real_time(int policy)
+{
+	policy &= ~SCHED_RESET_ON_FORK;
+	return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
 }
 
 void rp_scheduling_raise(void)
 {
-	(void)setpriority(PRIO_PROCESS, 0, NICE);
-	set_policy(SCHED_RR, REAL_TIME);
+	const struct sched_param lowest = { .sched_priority = REAL_TIME };
+	const int policy = sched_getscheduler(0);
+
+	if (is_real_time(policy))
+		return;
+	if (!is_raised) {
+		nice_before = getpriority(PRIO_PROCESS, 0);
+		policy_before = policy;
+		(void)sched_getparam(0, &parameters_before);
+	}
+	is_raised = true;
+	if (nice_before > NICE)
+		(void)setpriority(PRIO_PROCESS, 0, NICE);
+	(void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
 }
 
+/* Without CAP_SYS_NICE, the thread returns to its policy, but its children do not inherit it. */
 void rp_scheduling_reset(void)
 {
-	set_policy(SCHED_OTHER, 0);
-	(void)setpriority(PRIO_PROCESS, 0, 0);
+	if (!is_raised)
+		return;
+	is_raised = false;
+	if (sched_setscheduler(0, policy_before, &parameters_before) != 0)
+		(void)sched_setscheduler(0, policy_before | SCHED_RESET_ON_FORK,
+					 &parameters_before);
+	(void)setpriority(PRIO_PROCESS, 0, nice_before);
 }

@@ -9,11 +9,14 @@
 
 /*
  * Schedule this thread before all programs that have no real-time priority, or, without the right
- * to that, by a nice value. The children of this process start without either.
+ * to that, by a nice value. Children start without the real-time priority. A thread that has a
+ * real-time priority keeps it.
+ *
+ * Context: one thread of the process.
  */
 void rp_scheduling_raise(void);
 
-/* Schedule this thread like other programs. */
+/* Schedule this thread as before, and the children that it starts from now on. */
 void rp_scheduling_reset(void);
 
 #endif

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +19,26 @@
 
 #define POLL_MS 50
 #define REPORT_MS 2000
+
+/*
+ * The default of --providers. The sampler of a process supplies the frames of a language runtime,
+ * at about the frequency of the recorder's samples; processes without such a runtime take no
+ * samples. The second is the profile dotnet-common of dotnet-trace.
+ */
+#define OWN_PROVIDERS \
+	"*:0xffffffffffffffff:4," \
+	"Microsoft-DotNETCore-SampleProfiler:0:4:HostOnly=1;SampleProfilerIntervalMS=10"
+#define DOTNET_PROVIDERS "Microsoft-Windows-DotNETRuntime:0x100003801d:4"
+
+int rp_record_providers_parse(const char *given, struct rp_record_providers *ret_providers)
+{
+	int ret = rp_recording_providers_parse(given ? given : OWN_PROVIDERS, "record",
+					       &ret_providers->own, &ret_providers->own_count);
+
+	return ret ? ret :
+	       rp_recording_providers_parse(given ? given : DOTNET_PROVIDERS, "record",
+					    &ret_providers->dotnet, &ret_providers->dotnet_count);
+}
 
 /* In the new process. Ctrl-C on a terminal is for the parent alone, which stops this process. */
 static void run(const struct rp_record_sessions *sessions, const struct rp_recording_plan *plan,
@@ -36,6 +55,7 @@ static void run(const struct rp_record_sessions *sessions, const struct rp_recor
 	rp_tree_run(plan, output, &result);
 	sessions->report->events = result.events;
 	sessions->report->lost = result.lost;
+	sessions->report->losses = result.losses;
 	sessions->report->is_written = result.end == RP_RECORDING_STOPPED ||
 				       result.end == RP_RECORDING_GAVE_UP;
 	_exit(0);
@@ -118,47 +138,64 @@ bool rp_record_sessions_failed(struct rp_record_sessions *sessions)
 	return true;
 }
 
-/* Take pending signals. Return: whether one requests to stop. */
-static bool is_asked_again(int signal_fd)
+int rp_record_sessions_error(const struct rp_record_sessions *sessions)
 {
-	struct signalfd_siginfo info;
-	bool asked = false;
-
-	while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
-		asked |= info.ssi_signo != SIGCHLD;
-	return asked;
+	return sessions->report ? sessions->report->progress.error : 0;
 }
 
-static void wait_for_end(struct rp_record_sessions *sessions, int signal_fd)
+/* Return: whether a request came to cut the streams. `is_reported`: the first one does so. */
+static bool has_cut_request(struct rp_stop_requests *requests, bool is_reported)
 {
-	struct pollfd wait = { .fd = signal_fd, .events = POLLIN };
+	const unsigned int before = requests->count;
+
+	return rp_stop_requests_take(requests) || (is_reported && requests->count > before);
+}
+
+/*
+ * The process counts SIGINT and SIGTERM as two requests. Two of one signal would be one if it had
+ * not taken the first yet.
+ */
+static void wait_for_end(struct rp_record_sessions *sessions, struct rp_stop_requests *requests)
+{
+	struct pollfd wait = { .fd = requests->signal_fd, .events = POLLIN };
 	const int64_t report_ms = rp_now_ms() + REPORT_MS;
 	bool is_reported = false;
 
 	while (!rp_record_sessions_failed(sessions)) {
 		(void)poll(&wait, 1, POLL_MS);
-		if (is_asked_again(signal_fd))
-			kill(sessions->process, SIGINT);
-		if (is_reported || rp_now_ms() < report_ms)
+		if (has_cut_request(requests, is_reported) && !sessions->is_cut) {
+			sessions->is_cut = true;
+			kill(sessions->process, SIGTERM);
+		} else if (requests->count && !sessions->report->progress.has_request) {
+			/* Its wait for the reader looks for this at any signal. */
+			sessions->report->progress.has_request = true;
+			kill(sessions->process, SIGCHLD);
+		}
+		if (is_reported || sessions->is_cut || rp_now_ms() < report_ms)
 			continue;
 		rp_tool_error("record: waiting for a process to end its stream; Ctrl-C cuts it");
 		is_reported = true;
 	}
 }
 
-int rp_record_sessions_stop(struct rp_record_sessions *sessions, int signal_fd)
+int rp_record_sessions_stop(struct rp_record_sessions *sessions,
+			    struct rp_stop_requests *requests)
 {
 	close_begin(sessions);
 	if (sessions->process) {
+		sessions->report->progress.has_request = requests->count > 0;
 		kill(sessions->process, SIGINT);
-		wait_for_end(sessions, signal_fd);
+		wait_for_end(sessions, requests);
 	}
-	return sessions->report && sessions->report->is_written ? 0 : -EIO;
+	if (rp_record_sessions_error(sessions))
+		return rp_record_sessions_error(sessions);
+	return sessions->report && sessions->report->is_written ? 0 : -ECANCELED;
 }
 
-void rp_record_sessions_fini(struct rp_record_sessions *sessions, int signal_fd)
+void rp_record_sessions_fini(struct rp_record_sessions *sessions,
+			     struct rp_stop_requests *requests)
 {
-	(void)rp_record_sessions_stop(sessions, signal_fd);
+	(void)rp_record_sessions_stop(sessions, requests);
 	if (sessions->report)
 		munmap(sessions->report, sizeof(*sessions->report));
 }

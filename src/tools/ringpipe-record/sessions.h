@@ -13,12 +13,16 @@
 #include "tools/trace/output.h"
 #include "tools/client/proc.h"
 #include "tools/client/recording.h"
+#include "tools/ringpipe-record/stop_requests.h"
 
 /* The providers to record, for processes of each kind; for free(). */
 struct rp_record_providers {
 	struct rp_session_provider *own, *dotnet;	/* with libringpipe; of .NET */
 	size_t own_count, dotnet_count;
 };
+
+/* Parse a list in the form of --providers; NULL: the default. Return: 0; -errno, reported. */
+int rp_record_providers_parse(const char *given, struct rp_record_providers *ret_providers);
 
 /* The processes that get sessions. */
 struct rp_record_scope {
@@ -31,12 +35,14 @@ struct rp_record_scope {
 struct rp_record_sessions_report {
 	struct rp_recording_progress progress;
 	uint64_t events, lost;		/* at the end */
+	struct rp_loss_worst losses;	/* of `lost`, the largest with a reason */
 	bool is_written;		/* the trace has its end */
 };
 
 struct rp_record_sessions {
 	pid_t process;			/* 0: none runs */
 	int begin_fd;			/* the process waits for a byte from it; or -1 */
+	bool is_cut;			/* a request came not to wait for the streams' ends */
 	struct rp_record_sessions_report *report;	/* NULL: none was started */
 };
 
@@ -54,16 +60,21 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 /* Open the sessions. */
 void rp_record_sessions_begin(struct rp_record_sessions *sessions);
 
-/* Whether the process ended by itself, for example because the disk is full; that was reported. */
+/* Whether the process ended by itself, for example without memory; that was reported. */
 bool rp_record_sessions_failed(struct rp_record_sessions *sessions);
+
+/* Return: -errno of a failed write to the output, which the caller reports; 0: none failed. */
+int rp_record_sessions_error(const struct rp_record_sessions *sessions);
 
 /*
  * Stop all sessions, and wait until the output is complete. A session that does not end is cut
- * after 20 s, or when `signal_fd`, of rp_signals_open(), gets another signal. Return: 0; -EIO: the
- * output lacks its end, which the process reported.
+ * after 20 s, at the second request, or at a request after the message that says so. Return: 0;
+ * rp_record_sessions_error(); -ECANCELED: the output lacks its end, which the process reported.
  */
-int rp_record_sessions_stop(struct rp_record_sessions *sessions, int signal_fd);
+int rp_record_sessions_stop(struct rp_record_sessions *sessions,
+			    struct rp_stop_requests *requests);
 
-void rp_record_sessions_fini(struct rp_record_sessions *sessions, int signal_fd);
+void rp_record_sessions_fini(struct rp_record_sessions *sessions,
+			     struct rp_stop_requests *requests);
 
 #endif

@@ -76,7 +76,7 @@ static void find_rules(const struct rp_object_text *text, uint64_t local,
 		return;
 	memset(ret_plain, 0, sizeof(*ret_plain));
 	if (rp_cfi_find(text, local, ret_row))
-		rp_plain_make(ret_row, ret_plain);
+		rp_plain_make(text, ret_row, ret_plain);
 	rp_unwind_cache_put(local, ret_plain);
 }
 
@@ -95,6 +95,8 @@ static bool step(const struct rp_address_space *space, struct rp_registers *regi
 	switch (plain.kind) {
 	case RP_PLAIN_PLAIN:
 		return rp_step_plain(registers, &plain, read_word, copy);
+	case RP_PLAIN_REALIGNED:
+		return rp_step_realigned(registers, &plain, read_word, copy);
 	case RP_PLAIN_SIGNAL:
 		return step_signal(registers, copy);
 	case RP_PLAIN_END:

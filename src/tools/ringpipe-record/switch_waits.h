@@ -2,7 +2,8 @@
 /*
  * The waits of all threads, for kernels that refuse BPF programs: perf_events report each switch
  * between threads, with the kernel's stack of the thread that leaves. The program's stack and the
- * thread that ended the wait are not known. For one thread at a time.
+ * thread that ended the wait are not known. Only one thread
+ * may use it at a time.
  */
 #ifndef RP_RECORD_SWITCH_WAITS_H
 #define RP_RECORD_SWITCH_WAITS_H

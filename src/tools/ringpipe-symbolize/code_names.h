@@ -20,8 +20,9 @@ struct rp_code_names {
 };
 
 /*
- * Look up what has to be asked of each file: in the directories, at its path, in the system's
- * directory of debug files, and from the servers in DEBUGINFOD_URLS. 0; -ENOMEM.
+ * Look up the names of all addresses that were added, file by file. A file is searched for in the
+ * directories, at its path, in the system's directory of debug files, and then on the servers in
+ * DEBUGINFOD_URLS. Return: 0; -ENOMEM.
  */
 int rp_code_names_find(struct rp_code_names *names);
 

@@ -127,12 +127,12 @@ static void report_missing(const struct symbolize *symbolize)
 		}
 		for (uint32_t j = 0; j < file->build_id_bytes; j++)
 			snprintf(id + 2 * j, 3, "%02x", file->build_id[j]);
-		rp_tool_say(stderr, "    %s: %s addresses without a name; %s (build id %s)",
-			    file->path, rp_text_count(missing, count), is_found ?
+		rp_tool_say(stderr, "    %s: %s without a name; %s (build id %s)",
+			    file->path, rp_text_counted(missing, "address", count), is_found ?
 			    "the file here names no function there" : "no such file here", id);
 	}
 	if (more)
-		rp_tool_say(stderr, "    and %s more files", rp_text_count(more, count));
+		rp_tool_say(stderr, "    and %s", rp_text_counted(more, "more file", count));
 }
 
 static int finish(struct symbolize *symbolize, int error,
@@ -145,20 +145,23 @@ static int finish(struct symbolize *symbolize, int error,
 	rp_progress_end(&symbolize->progress);
 	if (error == 0)
 		error = rp_trace_output_close(&symbolize->output);
-	if (error) {
+	if (error == -ECANCELED)
+		rp_tool_error("stopped; %s lacks the end of the trace", path);
+	else if (error)
 		rp_tool_error("cannot write %s: %s", path, strerror(-error));
+	if (error) {
 		rp_trace_output_discard(&symbolize->output);
-		return RP_EXIT_FAILURE;
+		return error == -ECANCELED ? RP_EXIT_GAVE_UP : RP_EXIT_FAILURE;
 	}
 	if (result->stopped) {
 		rp_tool_error("stopped; %s has the events up to then", path);
 		return RP_EXIT_GAVE_UP;
 	}
 	if (!(symbolize->options->given & RP_OPTION_QUIET)) {
-		rp_tool_say(stderr, "%s: %s functions were added, for %s addresses; %s addresses "
-			    "have no name", path, rp_text_count(names->functions, functions),
-			    rp_text_count(names->named, named),
-			    rp_text_count(names->nameless, nameless));
+		rp_tool_say(stderr, "%s: added %s, for %s; %s without a name", path,
+			    rp_text_counted(names->functions, "function", functions),
+			    rp_text_counted(names->named, "address", named),
+			    rp_text_counted(names->nameless, "address", nameless));
 		report_missing(symbolize);
 	}
 	return RP_EXIT_OK;
@@ -182,6 +185,7 @@ static int write_trace(struct symbolize *symbolize)
 		rp_trace_output_discard(&symbolize->output);
 		return RP_EXIT_FAILURE;
 	}
+	rp_trace_output_make_interruptible(&symbolize->output, symbolize->signal_fd);
 	error = rp_output_begin(&symbolize->output.output);
 	ret = error ? 1 : rp_trace_convert(reader, &plan, &result, &error);
 	status = finish(symbolize, error, &result);

@@ -13,7 +13,7 @@
 #include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
 
-/* Addresses are merged when so many have come since the last time. */
+/* Addresses are merged when this many were added since the last merge. */
 #define MERGE_ADDRESSES 65536u
 
 struct rp_code_metadata {

@@ -12,12 +12,12 @@
 
 #include "base/text.h"
 #include "tools/client/child.h"
+#include "tools/client/proc.h"
 #include "tools/ringpipe/kernel_program.h"
 #include "tools/client/providers.h"
 #include "tools/client/recording.h"
 #include "tools/trace/summary.h"
 #include "tools/cli/display_text.h"
-#include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
 #include "tools/client/tree.h"
 
@@ -67,8 +67,8 @@ static void print_result(struct rp_summary *summary, const struct rp_summary_vie
 	if (options->format != RP_FORMAT_TEXT || options->given & RP_OPTION_QUIET)
 		return;
 	/* Standard output belongs to the command after "--". */
-	fprintf(stderr, "%s: %s events in %s, %s lost", view->path,
-		rp_text_count(summary->stats.events, events), rp_text_duration(ns, time),
+	fprintf(stderr, "%s: %s in %s, %s lost", view->path,
+		rp_text_counted(summary->stats.events, "event", events), rp_text_duration(ns, time),
 		rp_text_count(summary->stats.lost, lost));
 	print_reasons(summary);
 	fprintf(stderr, ", %s\n", rp_text_bytes(summary->stats.bytes, bytes));
@@ -177,12 +177,8 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 	rp_output_drop_copy(output);
 	if (result->end == RP_RECORDING_GAVE_UP)
 		return RP_EXIT_GAVE_UP;
-	if (result->end == RP_RECORDING_CANCELLED) {
-		rp_tool_error("the reader of %s has stopped reading; the trace stops before its "
-			      "end", output->path);
-		return RP_EXIT_FAILURE;
-	}
-	if (result->end == RP_RECORDING_OUTPUT_FAILED || result->end == RP_RECORDING_STREAM_FAILED)
+	if (result->end == RP_RECORDING_OUTPUT_FAILED ||
+	    result->end == RP_RECORDING_STREAM_FAILED || result->end == RP_RECORDING_CANCELLED)
 		return RP_EXIT_FAILURE;
 	if (ret == 0 && result->end == RP_RECORDING_PEER_ENDED && !plan->child &&
 	    !(options->given & RP_OPTION_QUIET))
@@ -204,23 +200,6 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 	return RP_EXIT_FAILURE;
 }
 
-/* A signal also ends the wait for the reader of a pipe. */
-static void run_interruptible(const struct rp_recording_plan *plan, struct rp_output *output,
-			      struct rp_recording_result *result)
-{
-	struct rp_recording_plan own = *plan;
-	const int fd = rp_signals_open();
-
-	if (fd < 0) {
-		rp_recording_run(plan, output, result);
-		return;
-	}
-	own.signal_fd = fd;
-	rp_output_make_interruptible(output, fd);
-	rp_recording_run(&own, output, result);
-	rp_signals_close(fd);
-}
-
 static int record(const struct rp_recording_plan *plan, const struct rp_tool_options *options)
 {
 	struct rp_recording_result result;
@@ -228,6 +207,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	char *pattern = rp_output_pattern(options->output, plan->target->name, "nettrace");
 	char *path = pattern ? rp_text_expand_pid(pattern, plan->target->pid) : NULL;
 	int status = RP_EXIT_FAILURE;
+	bool has_reader;
 
 	free(pattern);
 	if (!path) {
@@ -242,20 +222,20 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 		rp_output_copy(&output, rp_target_directory());
 	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (options->kernel) {
+	/* With a command, this process still removes the command's port. */
+	if (options->kernel || plan->child)
 		signal(SIGPIPE, SIG_IGN);
+	if (options->kernel)
 		rp_kernel_start(&output, plan->target->pid, options->kernel, options->buffer_mb);
-	}
 	if (plan->live)
 		rp_tool_say(stderr, "Tracing process %d (%s)%s into %s", plan->target->pid,
 			    plan->target->name,
 			    plan->tree ? " and its descendants" : "", output.path);
 	if (plan->tree)
 		rp_tree_run(plan, &output, &result);
-	else if (plan->child || options->kernel)
-		rp_recording_run(plan, &output, &result);
 	else
-		run_interruptible(plan, &output, &result);
+		rp_recording_run(plan, &output, &result);
+	has_reader = rp_output_has_reader(&output);
 	if (result.end != RP_RECORDING_FAILED && result.bytes > 0) {
 		status = finish_recording(plan, &output, &result, options);
 	} else {
@@ -267,6 +247,8 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 			rp_tool_error("process %d closed the trace before it sent a byte",
 				      plan->target->pid);
 	}
+	if (result.end == RP_RECORDING_CANCELLED && !has_reader)
+		status = RP_EXIT_NO_READER;
 	free(path);
 	return status;
 }
@@ -295,19 +277,87 @@ static bool is_to_stdout(const struct rp_tool_options *options)
 	return options->output && strcmp(options->output, "-") == 0;
 }
 
+/* Keep the targets that are descendants of the process. */
+static void keep_descendants(struct rp_target_list *list, const struct rp_proc *process)
+{
+	const struct rp_proc_roots roots = { .processes = process, .count = 1 };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct rp_target *row = &list->rows[i];
+
+		if (row->pid != process->pid && rp_proc_descends(row->pid, &roots))
+			list->rows[kept++] = *row;
+		else
+			rp_target_fini(row);
+	}
+	list->count = kept;
+}
+
+/*
+ * Record a tree whose root has no socket, as the master of nginx. @descendants: those that have
+ * one.
+ */
+static int collect_descendants(const struct rp_tool_options *options,
+			       struct rp_recording_plan *plan, const struct rp_proc *process,
+			       const struct rp_target_list *descendants)
+{
+	struct rp_target target = {
+		.pid = process->pid, .start_time = process->start_time,
+		.name = rp_proc_name(process->pid),
+	};
+	int status = RP_EXIT_FAILURE;
+
+	plan->target = &target;
+	if (!target.name)
+		rp_tool_error("out of memory");
+	else if (!rp_recording_check_any(options, descendants->rows, descendants->count,
+					 process->pid, plan->providers, plan->provider_count))
+		status = record(plan, options);
+	rp_target_fini(&target);
+	return status;
+}
+
+/* Record a tree if the root has no socket and a descendant has one. Return: whether that is so. */
+static bool try_descendants(const struct rp_tool_options *options, struct rp_recording_plan *plan,
+			    int *ret_status)
+{
+	struct rp_target_list list;
+	struct rp_target target;
+	struct rp_proc process;
+	int has_socket;
+	bool has_any;
+
+	if (!(options->given & RP_OPTION_TREE) || options->name ||
+	    rp_proc_read(options->pid, &process))
+		return false;
+	has_socket = rp_target_look(options->pid, &target);
+	if (has_socket == 1)
+		rp_target_fini(&target);
+	if (has_socket != 0 || rp_target_list_scan(&list) < 0)
+		return false;
+	keep_descendants(&list, &process);
+	has_any = list.count > 0;
+	if (has_any)
+		*ret_status = collect_descendants(options, plan, &process, &list);
+	rp_target_list_fini(&list);
+	return has_any;
+}
+
 static int collect_process(const struct rp_tool_options *options, struct rp_recording_plan *plan)
 {
 	struct rp_target target;
 	int status;
 
-	if (rp_target_find(options->pid, options->name, &target))
-		return RP_EXIT_FAILURE;
-	plan->target = &target;
 	/* If the trace goes to standard output, its reader may print on this same terminal. */
 	plan->live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET) &&
 		     !is_to_stdout(options);
-	if (rp_recording_check_providers(options, &target, plan->providers,
-					 plan->provider_count))
+	if (try_descendants(options, plan, &status))
+		return status;
+	if (rp_target_find(options->pid, options->name, &target))
+		return RP_EXIT_FAILURE;
+	plan->target = &target;
+	if (rp_recording_check_providers(options, &target, plan->providers, plan->provider_count))
 		status = RP_EXIT_FAILURE;
 	else
 		status = record(plan, options);

@@ -47,7 +47,7 @@ const struct rp_tool_command rp_commands[] = {
 		.name = "list",
 		.task = look,
 		.arguments = PROCESS,
-		.help = "show a process's providers and who enabled them",
+		.help = "show a process's providers and the sessions that enabled them",
 		.notes = "With --events, it shows all events of the process, enabled or not.\n",
 		.examples = "list -n shop\n"
 			    "list -n shop --events --fields\n",
@@ -105,9 +105,9 @@ const struct rp_tool_command rp_commands[] = {
 		.examples = "top -n shop\n"
 			    "top -n shop --format json -d 10\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_PROVIDERS |
-			   RP_OPTION_MISSING | RP_OPTION_REFRESH | RP_OPTION_DURATION |
-			   RP_OPTION_BUFFER | RP_OPTION_TOP | RP_OPTION_QUIET | RP_OPTION_FORMAT |
-			   RP_OPTION_HELP,
+			   RP_OPTION_MISSING | RP_OPTION_WHERE | RP_OPTION_REFRESH |
+			   RP_OPTION_DURATION | RP_OPTION_BUFFER | RP_OPTION_TOP |
+			   RP_OPTION_QUIET | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.process_is_optional = true,
 		.run = rp_command_top,
 	},
@@ -174,8 +174,10 @@ const struct rp_tool_command rp_commands[] = {
 			 "SIGTERM, the end of the duration, the size or event of --until, or the\n"
 			 "end of the command after --.\n"
 			 "The trace has the events of all processes with ringpipe or .NET, too,\n"
-			 "unless --providers none is given. With a PID, it has that process and\n"
-			 "its descendants; -p can be given several times.\n"
+			 "unless --providers none is given. The default of --providers is\n"
+			 "*:ffffffffffffffff:4; for .NET, the basic events of the runtime. With a\n"
+			 "PID, the trace has that process and its descendants; -p can be given\n"
+			 "several times.\n"
 			 "Without -o the file is machine_PID_YYYYMMDD_HHMMSS.nettrace. The\n"
 			 "command needs root or CAP_PERFMON; for other users, it records their\n"
 			 "own processes, without the kernel.\n",
@@ -267,8 +269,9 @@ const struct rp_tool_command rp_commands[] = {
 			 "Time without a record is unexplained.\n",
 		.examples = "explain machine.nettrace\n"
 			    "explain --span request --slowest 3 machine.nettrace\n",
-		.options = RP_OPTION_SPAN | RP_OPTION_SLOWEST | RP_OPTION_ID | RP_OPTION_FROM |
-			   RP_OPTION_RANGE_END | RP_OPTION_FORMAT | RP_OPTION_HELP,
+		.options = RP_OPTION_SPAN | RP_OPTION_SLOWEST | RP_OPTION_ID | RP_OPTION_WHERE |
+			   RP_OPTION_FROM | RP_OPTION_RANGE_END | RP_OPTION_FORMAT |
+			   RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 1,
 		.run = rp_command_explain,

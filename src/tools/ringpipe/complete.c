@@ -38,7 +38,7 @@ static void offer(const char *candidate, const char *begin)
 		puts(candidate);
 }
 
-/* Offers the lower-case words of "mini|heap|full". */
+/* Offers the words of "mini|heap|full" that are values: lower case with hyphens, or one digit. */
 static void offer_words(const char *text, const char *begin)
 {
 	char word[32];
@@ -52,7 +52,8 @@ static void offer_words(const char *text, const char *begin)
 		}
 		memcpy(word, text, length);
 		word[length] = '\0';
-		if (strspn(word, "abcdefghijklmnopqrstuvwxyz") == length)
+		if (strspn(word, "abcdefghijklmnopqrstuvwxyz-") == length ||
+		    (length == 1 && word[0] >= '0' && word[0] <= '9'))
 			offer(word, begin);
 		text += length;
 	}
@@ -151,6 +152,7 @@ void rp_complete(const struct rp_tool_command *commands, size_t count, int argc,
 	}
 	if (!strcmp(argv[0], "help")) {
 		offer_commands(commands, count, before == 1 ? NULL : argv[1], argv[before]);
+		offer("--help", argv[before]);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {

@@ -43,16 +43,17 @@ static void print_result(const struct conversion *conversion,
 {
 	char events[RP_TEXT_MAX], added[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
 
-	fprintf(stderr, "%s: %s events, %s lost, %s in version %c", conversion->output.output.path,
-		rp_text_count(result->events, events), rp_text_count(result->lost, lost),
+	fprintf(stderr, "%s: %s, %s lost, %s in version %c", conversion->output.output.path,
+		rp_text_counted(result->events, "event", events),
+		rp_text_count(result->lost, lost),
 		rp_text_bytes(result->bytes, bytes),
 		conversion->form == RP_TRACE_FORM_V4 ? '4' : '6');
 	if (conversion->output.compressor)
 		fprintf(stderr, ", %s compressed",
 			rp_text_bytes(conversion->output.compressed_bytes, bytes));
 	if (result->added)
-		fprintf(stderr, "; %s events of provider ringpipe state what version 4 lacks",
-			rp_text_count(result->added, added));
+		fprintf(stderr, "; %s of provider ringpipe for what version 4 lacks",
+			rp_text_counted(result->added, "event", added));
 	fputc('\n', stderr);
 }
 
@@ -64,6 +65,10 @@ static int explain(const struct conversion *conversion, int ret, int output_erro
 	char buffer[512], count[RP_TEXT_MAX];
 	const char *said;
 
+	if (output_error == -ECANCELED) {
+		rp_tool_error("stopped; %s lacks the end of the trace", path);
+		return RP_EXIT_GAVE_UP;
+	}
 	if (output_error) {
 		rp_tool_error("cannot write %s: %s", path, output_error == -EMSGSIZE ?
 			      "an event of the trace is too large" : strerror(-output_error));
@@ -78,9 +83,13 @@ static int explain(const struct conversion *conversion, int ret, int output_erro
 		rp_tool_error("%s: %s; %s has %s", conversion->input.path, said, path,
 			      rp_input_given(conversion->reader));
 	if (result->cut)
-		rp_tool_error("%s: the payloads of %s events are too large and were cut", path,
-			      rp_text_count(result->cut, count));
-	return said || result->cut ? RP_EXIT_FAILURE : RP_EXIT_OK;
+		rp_tool_error("%s: the payloads of %s are too large and were cut", path,
+			      rp_text_counted(result->cut, "event", count));
+	if (result->labels_dropped)
+		rp_tool_error("%s: %s missing: an event had more than 4 MB of them, or "
+			      "they are damaged", path,
+			      rp_text_counted(result->labels_dropped, "label", count));
+	return said || result->cut || result->labels_dropped ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }
 
 static int convert(struct conversion *conversion, const struct rp_tool_options *options)
@@ -93,6 +102,7 @@ static int convert(struct conversion *conversion, const struct rp_tool_options *
 	struct rp_trace_convert_result result;
 	int ret, output_error = rp_output_begin(&conversion->output.output), status;
 
+	rp_trace_output_make_interruptible(&conversion->output, conversion->input.signal_fd);
 	rp_progress_begin(&conversion->progress, options->given & RP_OPTION_QUIET);
 	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);

@@ -20,6 +20,7 @@
 #include "tools/trace/input.h"
 #include "tools/trace/json_event.h"
 #include "tools/trace/time_range.h"
+#include "tools/trace/trace_symbols.h"
 #include "tools/trace/trace_output.h"
 
 #define EVENTS_PER_TICK 4096u
@@ -33,6 +34,7 @@ struct conversion_to {
 	struct rp_format_out out;
 	struct rp_progress progress;
 	struct rp_json_decoder json;
+	struct rp_processes processes;
 	const char *path;		/* of the output, for messages */
 	uint64_t events;
 };
@@ -66,7 +68,9 @@ static int write_events(struct conversion_to *to, void *state)
 	int ret = 0;
 
 	while (!to->out.error && (ret = rp_reader_next(to->source.reader, &event)) == 1) {
-		ret = is_needed(to, &event) ? write_event(to, state, &event) : 0;
+		ret = rp_processes_follow_id(&to->processes, &event, &event.process);
+		if (ret == 0 && is_needed(to, &event))
+			ret = write_event(to, state, &event);
 		if (ret == 0 && ++to->events % EVENTS_PER_TICK == 0)
 			ret = tick(to);
 		if (ret < 0)
@@ -100,6 +104,10 @@ static int explain(const struct conversion_to *to, int ret, int output_error)
 
 	if (ret == -EOPNOTSUPP)
 		return RP_EXIT_FAILURE;
+	if (output_error == -ECANCELED) {
+		rp_tool_error("stopped; %s lacks the end of the trace", path);
+		return RP_EXIT_GAVE_UP;
+	}
 	if (output_error) {
 		rp_tool_error("cannot write %s: %s", path, strerror(-output_error));
 		return RP_EXIT_FAILURE;
@@ -119,8 +127,9 @@ static void print_result(const struct conversion_to *to)
 {
 	char events[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
 
-	rp_tool_say(stderr, "%s: %s events, %s in the format %s", to->path,
-		    rp_text_count(to->events, events), rp_text_bytes(to->out.written, bytes),
+	rp_tool_say(stderr, "%s: %s, %s in the format %s", to->path,
+		    rp_text_counted(to->events, "event", events),
+		    rp_text_bytes(to->out.written, bytes),
 		    to->format->name);
 }
 
@@ -161,6 +170,7 @@ static int convert_to_file(struct conversion_to *to, const char *path)
 			rp_trace_output_close(&to->output);
 		} else {
 			to->path = to->output.output.path;
+			rp_trace_output_make_interruptible(&to->output, to->input.signal_fd);
 			ret = convert(to, &to->output.output);
 			output_error = to->out.error;
 			if (!output_error)
@@ -252,5 +262,6 @@ int rp_convert_to(const struct rp_tool_options *options)
 	rp_signals_close(signal_fd);
 	rp_expression_destroy(to.source.where);
 	rp_json_decoder_fini(&to.json);
+	rp_processes_fini(&to.processes);
 	return status;
 }

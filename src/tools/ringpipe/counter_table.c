@@ -18,6 +18,8 @@
 struct rp_counter_table {
 	struct rp_counter_board *board;
 	const struct rp_target *target;
+	FILE *out;
+	int error;			/* -errno of the first drawing that failed */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t touched;
@@ -118,9 +120,9 @@ static size_t screen_lines(void)
 	return size.ws_row;
 }
 
-static void draw(const struct rp_counter_table *table)
+static void draw(struct rp_counter_table *table)
 {
-	struct drawing drawing = { .out = stdout, .lines_left = SIZE_MAX };
+	struct drawing drawing = { .out = table->out, .lines_left = SIZE_MAX };
 
 	if (table->on_terminal) {
 		/*
@@ -128,16 +130,18 @@ static void draw(const struct rp_counter_table *table)
 		 * cursor.
 		 */
 		drawing.lines_left = screen_lines() - 3;
-		fputs("\033[H\033[J", stdout);
+		fputs("\033[H\033[J", table->out);
 	}
-	rp_tool_say(stdout, "Process %d (%s)%s", table->target->pid, table->target->name,
+	rp_tool_say(table->out, "Process %d (%s)%s", table->target->pid, table->target->name,
 		    table->on_terminal ? "    Ctrl-C ends" : "");
 	rp_counter_board_walk(table->board, draw_row, &drawing);
 	if (drawing.hidden > 0)
-		printf("    … and %zu more; a taller window shows them\n", drawing.hidden);
+		fprintf(table->out, "    … and %zu more; a taller window shows them\n",
+			drawing.hidden);
 	if (!table->on_terminal)
-		putchar('\n');
-	fflush(stdout);
+		putc('\n', table->out);
+	if (fflush(table->out) != 0 && !table->error)
+		table->error = -errno;
 }
 
 static void *draw_on(void *data)
@@ -164,7 +168,7 @@ static void *draw_on(void *data)
 }
 
 int rp_counter_table_start(struct rp_counter_board *board, const struct rp_target *target,
-			   struct rp_counter_table **ret_table)
+			   FILE *out, struct rp_counter_table **ret_table)
 {
 	struct rp_counter_table *table = calloc(1, sizeof(*table));
 	int error;
@@ -173,6 +177,7 @@ int rp_counter_table_start(struct rp_counter_board *board, const struct rp_targe
 		return -ENOMEM;
 	table->board = board;
 	table->target = target;
+	table->out = out;
 	table->on_terminal = isatty(STDOUT_FILENO);
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->touched, NULL);
@@ -193,10 +198,12 @@ void rp_counter_table_touch(struct rp_counter_table *table)
 	pthread_mutex_unlock(&table->lock);
 }
 
-void rp_counter_table_stop(struct rp_counter_table *table)
+int rp_counter_table_stop(struct rp_counter_table *table)
 {
+	int error;
+
 	if (!table)
-		return;
+		return 0;
 	pthread_mutex_lock(&table->lock);
 	table->is_over = true;
 	pthread_cond_signal(&table->touched);
@@ -204,7 +211,9 @@ void rp_counter_table_stop(struct rp_counter_table *table)
 	pthread_join(table->thread, NULL);
 	if (table->is_dirty)
 		draw(table);
+	error = table->error;
 	pthread_mutex_destroy(&table->lock);
 	pthread_cond_destroy(&table->touched);
 	free(table);
+	return error;
 }

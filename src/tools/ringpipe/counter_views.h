@@ -10,15 +10,16 @@
 #include "tools/client/target.h"
 
 /*
- * The table on standard output. On a terminal it is redrawn in place; elsewhere it is printed
- * again. A separate thread draws it shortly after samples arrive, so that one drawing contains all
- * samples of an interval.
+ * The table on standard output, to which `out` writes. On a terminal it is redrawn in place;
+ * elsewhere it is printed again. A separate thread draws it shortly after samples arrive, so that
+ * one drawing contains all samples of an interval.
  */
 struct rp_counter_table;
 int rp_counter_table_start(struct rp_counter_board *board, const struct rp_target *target,
-			   struct rp_counter_table **ret_table);
+			   FILE *out, struct rp_counter_table **ret_table);
 void rp_counter_table_touch(struct rp_counter_table *table);
-void rp_counter_table_stop(struct rp_counter_table *table);	/* draws the table a last time */
+/* Draw the table a last time. Return: 0, also for NULL; -errno of a drawing that failed. */
+int rp_counter_table_stop(struct rp_counter_table *table);
 
 /* Writes a row for each sample, in JSON and CSV as `dotnet-counters collect` writes them. */
 struct rp_counter_writer {

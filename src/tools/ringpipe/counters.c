@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -35,7 +36,9 @@ struct wanted {
 };
 
 struct counters {
-	char *path;			/* the output file of `collect`, or NULL */
+	char *path;			/* of the output; NULL: it is not open */
+	struct rp_output output;	/* of the table or the rows */
+	int end_fd;			/* an eventfd: a signal has ended the recording */
 	const struct rp_tool_options *options;
 	enum view view;
 	struct rp_target target;
@@ -341,23 +344,32 @@ static void *read_stream(void *data)
 	return NULL;
 }
 
-/* Reports the cause on failure. */
-static int open_file(struct counters *counters)
+/*
+ * Open the file or standard output. The reader thread may wait for a full pipe, and does so for a
+ * limited time from when a signal ends the recording. Reports the cause on failure.
+ */
+static int open_output(struct counters *counters)
 {
 	const struct rp_tool_options *options = counters->options;
-	struct rp_output output;
+	const bool is_file = counters->view == COLLECT && options->output;
+	struct rp_output *output = &counters->output;
 	int ret;
 
-	counters->path = rp_text_expand_pid(options->output, counters->target.pid);
+	counters->path = rp_text_expand_pid(is_file ? options->output : "-", counters->target.pid);
 	if (!counters->path) {
 		rp_tool_error("out of memory");
 		return -ENOMEM;
 	}
-	ret = rp_output_open(&output, counters->path, options->given & RP_OPTION_FORCE);
+	ret = rp_output_open(output, counters->path, options->given & RP_OPTION_FORCE);
 	if (ret == 0)
-		ret = rp_output_begin(&output);
-	counters->writer.stream = ret == 0 ? fdopen(output.fd, "w") : NULL;
-	return ret;
+		ret = rp_output_begin(output);
+	if (ret < 0)
+		return ret;
+	counters->end_fd = eventfd(0, EFD_CLOEXEC);
+	if (counters->end_fd >= 0)
+		rp_output_make_interruptible(output, counters->end_fd, NULL, NULL);
+	counters->writer.stream = rp_output_open_stream(output);
+	return counters->writer.stream ? 0 : -ENOMEM;
 }
 
 /* Return: 0; -errno, after an error line. */
@@ -388,35 +400,39 @@ static int serve(struct counters *counters)
 static int open_view(struct counters *counters)
 {
 	const struct rp_tool_options *options = counters->options;
-	int ret = 0;
+	int ret;
 
-	counters->writer.stream = stdout;
 	counters->writer.format = options->format;
-	if (counters->view == COLLECT && options->output) {
-		ret = open_file(counters);
-	} else if (counters->view == MONITOR) {
+	if (counters->view == SERVE)
+		return serve(counters);
+	ret = open_output(counters);
+	if (ret == 0 && counters->view == MONITOR) {
 		ret = rp_counter_table_start(&counters->board, &counters->target,
-					     &counters->table);
+					     counters->writer.stream, &counters->table);
 		if (ret != 0)
 			rp_tool_error("cannot start a thread: %s", strerror(-ret));
-	} else if (counters->view == SERVE) {
-		ret = serve(counters);
 	}
 	return ret;
 }
 
 static int close_view(struct counters *counters)
 {
-	int ret = counters->writer.error;
+	const int drawn = rp_counter_table_stop(counters->table);
+	int ret = drawn ? drawn : counters->writer.error;
 
-	rp_counter_table_stop(counters->table);
 	rp_counter_server_stop(counters->server);
-	if (counters->writer.stream && counters->writer.stream != stdout &&
-	    fclose(counters->writer.stream) != 0 && ret == 0)
-		ret = -errno;
-	if (ret != 0)
-		rp_tool_error("cannot write %s: %s", counters->path ? counters->path : "the output",
-			      strerror(-ret));
+	if (counters->writer.stream) {
+		const int flushed = fclose(counters->writer.stream) ? -errno : 0;
+		const int closed = rp_output_close(&counters->output);
+
+		ret = ret ? ret : flushed ? flushed : closed;
+	}
+	if (counters->end_fd >= 0)
+		close(counters->end_fd);
+	if (counters->output.is_cancelled)
+		rp_tool_error("counters: stopped before all rows were written");
+	else if (ret != 0 && counters->path)
+		rp_tool_error("cannot write %s: %s", counters->output.path, strerror(-ret));
 	free(counters->path);
 	return ret;
 }
@@ -478,6 +494,8 @@ static int run_session(struct counters *counters)
 	pthread_mutex_lock(&counters->lock);
 	counters->is_over = true;
 	pthread_mutex_unlock(&counters->lock);
+	if (output.is_stopping && counters->end_fd >= 0)
+		eventfd_write(counters->end_fd, 1);
 	/*
 	 * From here on a signal ends the process, even if a view blocks in writing to a stopped
 	 * terminal.
@@ -509,6 +527,7 @@ static int run(const struct rp_tool_options *options, enum view view)
 {
 	struct counters counters = {
 		.options = options, .view = view, .lock = PTHREAD_MUTEX_INITIALIZER,
+		.end_fd = -1,
 	};
 	int status = RP_EXIT_USAGE;
 

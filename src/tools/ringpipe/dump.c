@@ -22,6 +22,7 @@
 #include "tools/trace/output.h"
 #include "tools/client/proc.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/status_line.h"
 #include "tools/client/target.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
@@ -70,15 +71,16 @@ static void show_progress(const struct dump *dump)
 	char total[RP_TEXT_MAX];
 
 	if (dump->live && result->total_bytes)
-		fprintf(stderr, "\r%3.0f %% of %s\033[K",
-			100.0 * (double)result->done_bytes / (double)result->total_bytes,
-			rp_text_bytes(result->total_bytes, total));
+		rp_status_line_show("%3.0f %% of %s",
+				    100.0 * (double)result->done_bytes /
+				    (double)result->total_bytes,
+				    rp_text_bytes(result->total_bytes, total));
 }
 
 static void end_progress(const struct dump *dump)
 {
 	if (dump->live)
-		fputs("\r\033[K", stderr);
+		rp_status_line_clear();
 }
 
 /* Return: up to `size` bytes, fewer only at the end of the connection; -errno. */
@@ -203,7 +205,7 @@ static void print_row(const struct dump *dump, enum rp_format format)
 static int print_result(const struct dump *dump)
 {
 	const struct result *result = &dump->result;
-	char bytes[RP_TEXT_MAX];
+	char bytes[RP_TEXT_MAX], threads[RP_TEXT_MAX];
 
 	if (dump->options->format != RP_FORMAT_TEXT)
 		print_row(dump, dump->options->format);
@@ -211,8 +213,9 @@ static int print_result(const struct dump *dump)
 		return RP_EXIT_OK;
 	fprintf(stderr, "%s: %s", dump->seen, rp_text_bytes(result->file_bytes, bytes));
 	if (result->pause_ns)
-		fprintf(stderr, ", %u threads; the process was stopped for %.1f ms",
-			result->threads, (double)result->pause_ns / 1e6);
+		fprintf(stderr, ", %s; the process was stopped for %.1f ms",
+			rp_text_counted(result->threads, "thread", threads),
+			(double)result->pause_ns / 1e6);
 	fputc('\n', stderr);
 	if (result->running)
 		rp_tool_error("%u of the threads could not be stopped; their registers are missing",

@@ -30,6 +30,7 @@ struct explain_view {
 	struct rp_slowest_spans labelled;	/* with --id: runs of samples and waits */
 	struct rp_labelled_runs runs;
 	struct rp_time_range range;	/* in which the spans start */
+	struct rp_expression *where;	/* of their start events, and of runs; NULL: all */
 	struct rp_trace_index *index;	/* NULL: the trace cannot have one */
 	struct rp_recorded_kinds kinds;
 	struct rp_explanation explanation;
@@ -72,6 +73,11 @@ static bool is_zero(const uint8_t bytes[16])
 	return memcmp(bytes, none, sizeof(none)) == 0;
 }
 
+static bool is_wanted(const struct explain_view *view, const struct rp_reader_event *event)
+{
+	return !view->where || rp_expression_matches(view->where, event, event->process);
+}
+
 static int take_for_runs(struct explain_view *view, const struct rp_reader_event *event)
 {
 	const char *id = view->options->id;
@@ -79,8 +85,9 @@ static int take_for_runs(struct explain_view *view, const struct rp_reader_event
 	if (!id || !rp_labelled_runs_have_name(view->options->span))
 		return 0;
 	return rp_labelled_runs_take(&view->runs, event,
-		(!is_zero(event->trace_id) && is_id(event->trace_id, id)) ||
-		(!is_zero(event->activity.bytes) && is_id(event->activity.bytes, id)));
+		((!is_zero(event->trace_id) && is_id(event->trace_id, id)) ||
+		 (!is_zero(event->activity.bytes) && is_id(event->activity.bytes, id))) &&
+		is_wanted(view, event));
 }
 
 static int take_for_spans(const struct rp_reader *reader, const struct rp_reader_event *event,
@@ -114,6 +121,7 @@ static int find_spans(struct explain_view *view, const char *path)
 			     options->id ? SPANS_OF_ID_MAX : 1;
 	struct rp_explanation_reading reading = {
 		.path = path, .signal_fd = -1, .is_loud = true, .index = view->index,
+		.symbols = &view->symbols,
 		.query = rp_time_range_query(&view->range), .take = take_for_spans, .data = view,
 	};
 	int ret = rp_slowest_spans_init(&view->slowest, max);
@@ -125,6 +133,7 @@ static int find_spans(struct explain_view *view, const char *path)
 	view->runs = (struct rp_labelled_runs){ .runs = &view->labelled, .range = &view->range };
 	view->spans = (struct rp_trace_spans){
 		.visit = take_span, .data = view, .range = &view->range,
+		.where = view->where,
 	};
 	reading.query.has_tail = true;
 	ret = rp_explanation_read(&reading, &view->explanation.pointer_bytes);
@@ -218,11 +227,14 @@ int rp_command_explain(const struct rp_tool_options *options)
 		rp_tool_error("explain: reads the trace several times, so it requires a file");
 		return RP_EXIT_USAGE;
 	}
+	if (options->where && rp_expression_take("explain: --where", options->where, &view.where))
+		return RP_EXIT_USAGE;
 	status = explain(&view, options->operands[0]);
 	if (status == -ENOMEM) {
 		rp_tool_error("out of memory");
 		status = RP_EXIT_FAILURE;
 	}
+	rp_expression_destroy(view.where);
 	rp_explanation_fini(&view.explanation);
 	rp_recorded_kinds_fini(&view.kinds);
 	rp_trace_index_close(view.index);

@@ -20,11 +20,12 @@
 #include "tools/client/exchange.h"
 #include "tools/trace/output.h"
 #include "tools/cli/signals.h"
+#include "tools/cli/status_line.h"
 #include "tools/trace/summary.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
 
-/* After so long without a byte, the command gives up. */
+/* The command gives up after this time without a byte. */
 #define SILENCE_MS 20000
 #define CHUNK_BYTES (256u << 10)
 
@@ -78,7 +79,7 @@ static void show_progress(const struct snapshot *snapshot)
 	char bytes[RP_TEXT_MAX];
 
 	if (snapshot->live)
-		fprintf(stderr, "\r%s\033[K", rp_text_bytes(snapshot->bytes, bytes));
+		rp_status_line_show("%s", rp_text_bytes(snapshot->bytes, bytes));
 }
 
 static int take_chunk(struct snapshot *snapshot, char *chunk, size_t size)
@@ -127,7 +128,7 @@ static int fetch(struct snapshot *snapshot, const struct rp_message_buffer *requ
 	if (!ret)
 		ret = receive(snapshot, chunk);
 	if (snapshot->live)
-		fputs("\r\033[K", stderr);
+		rp_status_line_clear();
 	if (ret == -EINTR)
 		rp_tool_error("cancelled; no file is left");
 	else if (ret && ret != -EIO)
@@ -143,8 +144,8 @@ static void print_line(const struct rp_summary *summary, const char *path)
 	char from[RP_TEXT_MAX], to[RP_TEXT_MAX], time[RP_TEXT_MAX];
 	struct rp_summary_window window;
 
-	fprintf(stderr, "%s: %s events, %s lost, %s; ", path,
-		rp_text_count(summary->stats.events, events),
+	fprintf(stderr, "%s: %s, %s lost, %s; ", path,
+		rp_text_counted(summary->stats.events, "event", events),
 		rp_text_count(summary->stats.lost, lost),
 		rp_text_bytes(summary->stats.bytes, bytes));
 	if (!rp_summary_get_window(summary, &window))

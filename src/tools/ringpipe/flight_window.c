@@ -15,10 +15,11 @@
 #include "tools/cli/display_text.h"
 #include "tools/client/exchange.h"
 #include "tools/cli/signals.h"
+#include "tools/cli/status_line.h"
 #include "tools/trace/summary.h"
 #include "tools/cli/tool.h"
 
-#define SILENCE_MS 20000	/* after so long without a byte, the command gives up */
+#define SILENCE_MS 20000	/* the command gives up after this time without a byte */
 #define FIRST_LOOK_MS 500
 #define CHUNK_BYTES (64u << 10)
 
@@ -98,9 +99,9 @@ static void show_progress(const struct rp_flight_trial *trial, int64_t ms)
 	char text[RP_TEXT_MAX], last[RP_TEXT_MAX];
 
 	if (trial->live)
-		fprintf(stderr, "\rmeasuring since %s, at most %s\033[K",
-			rp_text_duration((uint64_t)ms * 1000000, text),
-			rp_text_duration(trial->last_ms * 1000000, last));
+		rp_status_line_show("measuring since %s, at most %s",
+				    rp_text_duration((uint64_t)ms * 1000000, text),
+				    rp_text_duration(trial->last_ms * 1000000, last));
 }
 
 /* Return: 0; -EINTR. */
@@ -148,6 +149,6 @@ int64_t rp_flight_measure(const struct rp_flight_trial *trial, uint64_t *ret_win
 	int64_t ret = measure(trial, ret_window_ms);
 
 	if (trial->live)
-		fputs("\r\033[K", stderr);
+		rp_status_line_clear();
 	return ret;
 }

@@ -40,10 +40,9 @@ static int find_helper(char path[2 * PATH_MAX])
 }
 
 /* Return: 0 or -errno. */
-static int spawn(const char *path, char *const *arguments, const int fds[3])
+static int spawn(const char *path, char *const *arguments, const int fds[3], pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
-	pid_t pid;
 	int ret = posix_spawn_file_actions_init(&actions);
 
 	if (ret)
@@ -51,7 +50,7 @@ static int spawn(const char *path, char *const *arguments, const int fds[3])
 	posix_spawn_file_actions_adddup2(&actions, fds[0], STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, fds[2], STATUS_FD);
-	ret = posix_spawn(&pid, path, &actions, NULL, arguments, environ);
+	ret = posix_spawn(ret_pid, path, &actions, NULL, arguments, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	return -ret;
 }
@@ -68,7 +67,8 @@ static int start(struct rp_output *output, const char *path, char *const *argume
 		close(trace[1]);
 		return ret;
 	}
-	ret = spawn(path, arguments, (int[]){ trace[0], output->fd, status[1] });
+	ret = spawn(path, arguments, (int[]){ trace[0], output->fd, status[1] },
+		    &output->filter_pid);
 	close(trace[0]);
 	close(status[1]);
 	if (ret) {

@@ -30,7 +30,8 @@ struct machine {
 	struct member *rows;
 	size_t count, capacity;
 	size_t running;
-	unsigned int stops;		/* signals so far */
+	unsigned int stops;		/* requests so far */
+	struct rp_stop_signal last_signal;
 };
 
 void rp_shared_output_init(struct rp_shared_output *output)
@@ -152,10 +153,11 @@ static void reap(struct machine *machine)
 
 static void stop(struct machine *machine)
 {
-	machine->stops++;
+	const int number = machine->stops++ == 0 ? SIGTERM : SIGINT;
+
 	for (size_t i = 0; i < machine->count; i++) {
 		if (machine->rows[i].process)
-			kill(machine->rows[i].process, SIGTERM);
+			kill(machine->rows[i].process, number);
 	}
 }
 
@@ -164,7 +166,7 @@ static void take_signals(struct machine *machine)
 	struct signalfd_siginfo info;
 
 	while (read(machine->sessions->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo != SIGCHLD)
+		if (rp_signals_is_request(&info, &machine->last_signal))
 			stop(machine);
 	}
 	reap(machine);

@@ -25,8 +25,8 @@
 #include "tools/trace/trace_scan.h"
 
 /*
- * Ids of processes and threads of each further machine are so much higher. TraceEvent keeps ids in
- * 31 bits; those of Linux have 22, and an id that is used again in a recording gets more.
+ * Ids of processes and threads of each further machine are higher by ID_STEP. TraceEvent keeps ids
+ * in 31 bits; those of Linux have 22, and an id that is used again in a recording gets more.
  */
 #define ID_STEP (1u << 26)
 #define MACHINES_MAX 32u
@@ -303,13 +303,14 @@ static void print_result(const struct merge *merge)
 		event_sum += merge->parts[i].source.events;
 		lost_sum += merge->parts[i].source.lost;
 	}
-	fprintf(stderr, "%s: %s events of %zu traces, %s lost\n", merge->output.output.path,
-		rp_text_count(event_sum, events), merge->count, rp_text_count(lost_sum, lost));
+	fprintf(stderr, "%s: %s of %zu traces, %s lost\n", merge->output.output.path,
+		rp_text_counted(event_sum, "event", events), merge->count,
+		rp_text_count(lost_sum, lost));
 	for (size_t i = 0; i < merge->count; i++) {
 		const struct merged_file *part = &merge->parts[i];
 
-		fprintf(stderr, "    %s: %s events", part->path,
-			rp_text_count(part->source.events, events));
+		fprintf(stderr, "    %s: %s", part->path,
+			rp_text_counted(part->source.events, "event", events));
 		if (part->source.late)
 			fprintf(stderr, ", %s of them at a later time than their own",
 				rp_text_count(part->source.late, late));
@@ -325,10 +326,13 @@ static int finish(struct merge *merge, int error)
 	rp_progress_end(&merge->progress);
 	if (error == 0)
 		error = rp_trace_output_close(&merge->output);
-	if (error) {
+	if (error == -ECANCELED)
+		rp_tool_error("stopped; %s lacks the end of the trace", path);
+	else if (error)
 		rp_tool_error("cannot write %s: %s", path, strerror(-error));
+	if (error) {
 		rp_trace_output_discard(&merge->output);
-		return RP_EXIT_FAILURE;
+		return error == -ECANCELED ? RP_EXIT_GAVE_UP : RP_EXIT_FAILURE;
 	}
 	for (size_t i = 0; i < merge->count; i++)
 		if (merge->parts[i].is_damaged)
@@ -346,6 +350,7 @@ static int run(struct merge *merge)
 {
 	int ret, status = RP_EXIT_FAILURE;
 
+	rp_trace_output_make_interruptible(&merge->output, merge->signal_fd);
 	rp_progress_begin(&merge->progress, merge->options->given & RP_OPTION_QUIET);
 	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
@@ -382,8 +387,13 @@ static bool is_same_file(const char *a, const char *b)
 
 static int check_operand(char **operands, int index)
 {
-	if (!strcmp(operands[index], "-")) {
-		rp_tool_error("merge: reads each trace twice, so it needs files");
+	struct stat file;
+
+	if (!strcmp(operands[index], "-") ||
+	    (stat(operands[index], &file) == 0 &&
+	     (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode)))) {
+		rp_tool_error("merge: reads each trace twice, so it needs files; %s is none",
+			      operands[index]);
 		return -EINVAL;
 	}
 	for (int i = 0; i < index; i++) {

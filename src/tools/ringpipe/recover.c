@@ -202,7 +202,8 @@ static void emit(const struct rp_recovery_result *result, const struct rp_recove
 {
 	char number[RP_TEXT_MAX];
 
-	printf("%s: %s events", path, rp_text_count(result->before + result->recovered, number));
+	printf("%s: %s", path,
+	       rp_text_counted(result->before + result->recovered, "event", number));
 	printf(", %s of them from the rings", rp_text_count(result->recovered, number));
 	printf("; %s lost", rp_text_count(result->lost, number));
 	report_window(result);
@@ -212,11 +213,11 @@ static void emit(const struct rp_recovery_result *result, const struct rp_recove
 		rp_tool_error("%s is missing, or the session did not write it: the trace begins "
 			      "with the events in the rings", head->output);
 	if (result->unknown)
-		rp_tool_error("%s events are left out, because their definitions are missing "
-			      "or damaged", rp_text_count(result->unknown, number));
+		rp_tool_error("left out %s, because definitions are missing or damaged",
+			      rp_text_counted(result->unknown, "event", number));
 	if (result->damaged)
-		rp_tool_error("%s damaged parts of the rings are left out",
-			      rp_text_count(result->damaged, number));
+		rp_tool_error("left out %s of the rings",
+			      rp_text_counted(result->damaged, "damaged part", number));
 }
 
 /* rp_output_open() opens files for writing only. */

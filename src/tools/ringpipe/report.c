@@ -39,24 +39,26 @@ static const struct report_kind {
 	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, false, READ_RANGE,
 	  rp_report_summary },
 	{ "events", RP_OPTION_ALL | RP_OPTION_WHERE, false, READ_WHERE, rp_report_events },
-	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, false, READ_TAIL, rp_report_spans },
-	{ "losses", 0, false, READ_POINTS, rp_report_losses },
+	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST | RP_OPTION_WHERE, false, READ_TAIL,
+	  rp_report_spans },
+	{ "losses", RP_OPTION_WHERE, false, READ_POINTS, rp_report_losses },
 	{ "cpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP | RP_OPTION_WHERE, true,
 	  READ_RANGE, rp_report_cpu },
 	{ "offcpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP | RP_OPTION_WHERE, true,
 	  READ_RANGE, rp_report_offcpu },
-	{ "waits", RP_OPTION_TOP, true, READ_RANGE, rp_report_waits },
-	{ "counters", 0, false, READ_RANGE, rp_report_counters },
-	{ "gc", RP_OPTION_SLOWEST, false, READ_COLLECTIONS, rp_report_gc },
-	{ "heap", RP_OPTION_TOP | RP_OPTION_DIFF, true, READ_RANGE, rp_report_heap },
-	{ "json", 0, false, READ_RANGE, rp_report_json },
-	{ "locks", RP_OPTION_TOP, true, READ_RANGE, rp_report_locks },
-	{ "timeline", RP_OPTION_TOP, true, READ_RANGE, rp_report_timeline },
+	{ "waits", RP_OPTION_TOP | RP_OPTION_WHERE, true, READ_RANGE, rp_report_waits },
+	{ "counters", RP_OPTION_WHERE, false, READ_RANGE, rp_report_counters },
+	{ "gc", RP_OPTION_SLOWEST | RP_OPTION_WHERE, false, READ_COLLECTIONS, rp_report_gc },
+	{ "heap", RP_OPTION_TOP | RP_OPTION_DIFF | RP_OPTION_WHERE, true, READ_RANGE,
+	  rp_report_heap },
+	{ "json", RP_OPTION_WHERE, false, READ_RANGE, rp_report_json },
+	{ "locks", RP_OPTION_TOP | RP_OPTION_WHERE, true, READ_RANGE, rp_report_locks },
+	{ "timeline", RP_OPTION_TOP | RP_OPTION_WHERE, true, READ_RANGE, rp_report_timeline },
 };
 
 /* It has another trace, too; see rp_report_diff(). */
 static const struct report_kind diff = {
-	"diff", RP_OPTION_DIFF, true, READ_TAIL, rp_report_diff,
+	"diff", RP_OPTION_DIFF | RP_OPTION_WHERE, true, READ_TAIL, rp_report_diff,
 };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
@@ -70,19 +72,6 @@ void rp_report_offer(const char *begin)
 		if (!strncmp(kinds[i].name, begin, strlen(begin)))
 			puts(kinds[i].name);
 	}
-}
-
-int rp_report_end(const struct rp_report *report, int ret)
-{
-	char buffer[512];
-	const char *error = rp_input_explain(report->reader, ret, buffer, sizeof(buffer));
-
-	if (!error)
-		return RP_EXIT_OK;
-	fflush(stdout);
-	rp_tool_error("%s: %s; the report has %s", report->path, error,
-		      rp_input_given(report->reader));
-	return RP_EXIT_FAILURE;
 }
 
 /* Return: NULL, after an error line, if there is no such report or an option is not for it. */

@@ -40,10 +40,14 @@ int rp_report_diff(const struct rp_report *report);
 
 /*
  * Report why reading ended, if it was not the end of the trace, and the damage that was skipped.
- * `ret` is what rp_reader_next() returned. Call it after the output, which has what could be read.
+ * `ret` is the result of rp_reader_next(). Call it after the output of the events that were read.
  * Return: the exit status.
  */
 int rp_report_end(const struct rp_report *report, int ret);
+
+/* Return: whether the event fulfils --where, or there is none. `process`: that of the event. */
+bool rp_report_takes(const struct rp_report *report, const struct rp_reader_event *event,
+		     uint64_t process);
 
 /* Print the kinds of reports that begin with `begin`, one on each line. */
 void rp_report_offer(const char *begin);

@@ -31,8 +31,9 @@ static int read_counters(struct counter_report *counters)
 	int ret;
 
 	while ((ret = rp_reader_next(counters->report->reader, &event)) == 1) {
-		ret = rp_symbols_process_id(&counters->processes, &event, &process);
-		if (ret == 0 && rp_time_range_has(&counters->report->range, event.time_ns))
+		ret = rp_processes_follow_id(&counters->processes, &event, &process);
+		if (ret == 0 && rp_time_range_has(&counters->report->range, event.time_ns) &&
+		    rp_report_takes(counters->report, &event, process))
 			ret = rp_counter_set_take(&counters->set, &event, process);
 		if (ret)
 			return ret;
@@ -182,8 +183,8 @@ int rp_report_counters(const struct rp_report *report)
 		status = print(&counters);
 	}
 	if (counters.set.ignored)
-		rp_tool_error("%s: %s samples are ignored: the trace has more than %u series",
-			      report->path, rp_text_count(counters.set.ignored, count),
+		rp_tool_error("%s: ignored %s: the trace has more than %u series",
+			      report->path, rp_text_counted(counters.set.ignored, "sample", count),
 			      RP_COUNTER_SERIES_MAX);
 	rp_counter_set_fini(&counters.set);
 	rp_processes_fini(&counters.processes);

@@ -326,6 +326,7 @@ int rp_report_diff(const struct rp_report *report)
 	ret = rp_trace_side_init(&comparison->before, report->file, &report->range);
 	if (ret == 0)
 		ret = init_later(comparison);
+	comparison->before.where = comparison->after.where = report->where;
 	if (ret == 0 && !choose_kinds(comparison)) {
 		status = RP_EXIT_USAGE;
 		goto out;

@@ -169,11 +169,13 @@ bool rp_report_has_table(const struct rp_report *report, int error, bool has_row
 
 void rp_report_bounds(const struct rp_report *report, const struct rp_profile *profile)
 {
+	char text[RP_TEXT_MAX];
+
 	if (profile->tree.cut)
-		rp_tool_error("%s: %" PRIu64 " stacks are cut, because they or the call tree "
-			      "became too large; … stands for their other functions",
-			      report->path, profile->tree.cut);
+		rp_tool_error("%s: cut %s, because they or the call tree became too large; … "
+			      "stands for their other functions", report->path,
+			      rp_text_counted(profile->tree.cut, "stack", text));
 	if (profile->symbols.ignored)
-		rp_tool_error("%s: %" PRIu64 " mappings and functions above %u are ignored",
-			      report->path, profile->symbols.ignored, RP_SYMBOLS_MAX);
+		rp_tool_error("%s: ignored mappings and functions above %u: %s", report->path,
+			      RP_SYMBOLS_MAX, rp_text_count(profile->symbols.ignored, text));
 }

@@ -87,7 +87,7 @@ static int read_collections(struct gc_report *gc)
 	int ret, finished;
 
 	while ((ret = rp_reader_next(gc->report->reader, &event)) == 1) {
-		ret = rp_symbols_process_id(&gc->processes, &event, &process);
+		ret = rp_processes_follow_id(&gc->processes, &event, &process);
 		if (ret == 0)
 			ret = rp_gc_pauses_take(&gc->pauses, &event, process);
 		if (ret)
@@ -203,8 +203,13 @@ static int print_processes(const struct gc_report *gc)
 
 	rp_rows_init(&out, gc->report->options->format, columns,
 		     sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < gc->pauses.count; i++)
-		add_process(&out, gc->pauses.processes[i]);
+	for (size_t i = 0; i < gc->pauses.count; i++) {
+		const struct rp_gc_process *process = gc->pauses.processes[i];
+
+		/* All of it may be outside of the range, or not fulfil the expression. */
+		if (process->all.count || process->all.pauses.count || process->heap_count)
+			add_process(&out, process);
+	}
 	status = rp_rows_print(&out);
 	rp_rows_fini(&out);
 	return status;
@@ -276,7 +281,8 @@ int rp_report_gc(const struct rp_report *report)
 {
 	struct gc_report gc = {
 		.report = report,
-		.pauses = { .visit = take_pause, .data = &gc, .range = &report->range },
+		.pauses = { .visit = take_pause, .data = &gc, .range = &report->range,
+			    .where = report->where },
 		.max = report->options->given & RP_OPTION_SLOWEST ? report->options->slowest :
 								    SLOWEST_SHOWN,
 	};
@@ -291,8 +297,9 @@ int rp_report_gc(const struct rp_report *report)
 	else
 		status = print(&gc);
 	if (gc.pauses.ignored)
-		rp_tool_error("%s: %s events are ignored: the trace has too many processes or "
-			      "suspensions", report->path, rp_text_count(gc.pauses.ignored, count));
+		rp_tool_error("%s: ignored %s: the trace has too many processes or "
+			      "suspensions", report->path,
+			      rp_text_counted(gc.pauses.ignored, "event", count));
 	free(gc.slowest);
 	rp_gc_pauses_fini(&gc.pauses);
 	rp_processes_fini(&gc.processes);

@@ -273,7 +273,9 @@ static int compare_reports(const struct rp_report *report, const struct rp_repor
 /* Open the later trace, whose times have a start of their own. */
 static int compare_traces(const struct rp_report *report, const char *path)
 {
-	struct rp_report later = { .options = report->options, .file = path };
+	struct rp_report later = {
+		.options = report->options, .file = path, .where = report->where,
+	};
 	struct rp_trace_query query;
 	struct rp_input input;
 	int status = RP_EXIT_USAGE;

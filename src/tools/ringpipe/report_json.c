@@ -16,6 +16,7 @@
 #include "tools/cli/identifier.h"
 #include "tools/cli/rows.h"
 #include "tools/trace/json_event.h"
+#include "tools/trace/trace_symbols.h"
 
 /* Names come from data, so there may be any number of them. */
 #define SOURCES_MAX 4096u
@@ -42,6 +43,7 @@ struct json_source {
 struct json_report {
 	const struct rp_report *report;
 	struct rp_json_decoder decoder;
+	struct rp_processes processes;
 	struct json_source *sources;
 	size_t count, capacity;
 	uint64_t left_out;		/* fields and sources beyond the limits */
@@ -180,8 +182,12 @@ static int read_events(struct json_report *json)
 	while ((ret = rp_reader_next(report->reader, &event)) == 1) {
 		const struct rp_reader_event *decoded;
 
+		ret = rp_processes_follow_id(&json->processes, &event, &event.process);
+		if (ret < 0)
+			return ret;
 		if (!rp_json_event_is(event.type) ||
-		    !rp_time_range_has(&report->range, event.time_ns))
+		    !rp_time_range_has(&report->range, event.time_ns) ||
+		    !rp_report_takes(report, &event, event.process))
 			continue;
 		decoded = rp_json_decode(&json->decoder, &event);
 		if (!decoded)
@@ -363,6 +369,7 @@ static void fini(struct json_report *json)
 	}
 	free(json->sources);
 	rp_json_decoder_fini(&json->decoder);
+	rp_processes_fini(&json->processes);
 }
 
 int rp_report_json(const struct rp_report *report)
@@ -384,7 +391,7 @@ int rp_report_json(const struct rp_report *report)
 		status = puts("The trace has no JSON events.") < 0 ? RP_EXIT_FAILURE : RP_EXIT_OK;
 	if (json.left_out)
 		rp_tool_error("report: json: the names of sources and fields exceed a limit; they "
-			      "were left out %s times", rp_text_count(json.left_out, text));
+			      "were left out %s", rp_text_counted(json.left_out, "time", text));
 	fini(&json);
 	return ret < 0 ? rp_report_end(report, ret) : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe report FILE locks: a row for each lock and each thread that had it while others waited,
+ * ringpipe report FILE locks: a row for each lock and each thread that held it while others waited,
  * or that ended their waits, from the events of ringpipe-locks.
  */
 #include <errno.h>
@@ -45,10 +45,11 @@ static int take_event(struct rp_profile *profile, const struct rp_reader_event *
 {
 	const struct rp_call_weight none = { 0 };
 	struct rp_wait_row wait = { .process = process };
+	struct locks_view *view = data;
 	uint32_t group;
 	int ret;
 
-	if (!classify(event, &wait.kind))
+	if (!classify(event, &wait.kind) || !rp_report_takes(view->report, event, process))
 		return 0;
 	wait.address = rp_profile_number(event, "address");
 	wait.total_ns = rp_profile_number(event, "duration_ns");
@@ -56,7 +57,7 @@ static int take_event(struct rp_profile *profile, const struct rp_reader_event *
 	if (!wait.waker_thread)
 		wait.waker_thread = rp_profile_number(event, "waker");
 	ret = rp_profile_add(profile, event, process, &none, &group, &wait.node);
-	return ret ? ret : rp_wait_table_add(data, &wait);
+	return ret ? ret : rp_wait_table_add(&view->table, &wait);
 }
 
 static void add_row(struct rp_rows *rows, size_t number, const void *data)
@@ -106,7 +107,7 @@ static int print(const struct locks_view *view)
 
 static int read_and_print(struct locks_view *view)
 {
-	int ret = rp_profile_read(&view->profile, view->report->reader, take_event, &view->table);
+	int ret = rp_profile_read(&view->profile, view->report->reader, take_event, view);
 	int status;
 
 	rp_wait_table_finish(&view->table);

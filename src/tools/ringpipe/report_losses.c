@@ -20,8 +20,6 @@
 #include "tools/trace/loss_event.h"
 #include "tools/trace/processes.h"
 
-#define NO_RING UINT32_MAX		/* see src/lib/core/losses.c */
-
 struct loss_report {
 	const struct rp_report *report;
 	struct rp_processes processes;
@@ -47,15 +45,15 @@ static bool overlaps_range(const struct loss_report *losses, int64_t after_ns, i
 	return reported_ns >= range->from_ns && after_ns < range->to_ns;
 }
 
-static void add_row(struct loss_report *losses, const struct rp_reader_event *event,
-		    uint64_t process)
+static void add_row(struct loss_report *losses, const struct rp_reader_event *event)
 {
 	struct rp_rows *out = &losses->out;
 	struct rp_loss_event loss;
 	char text[RP_TEXT_MAX];
 	int64_t after_ns;
 
-	if (!rp_loss_event_read(event, &loss))
+	if (!rp_report_takes(losses->report, event, event->process) ||
+	    !rp_loss_event_read(event, &loss))
 		return;
 	after_ns = loss.is_of_machine ? 0 : losses->point_ns;
 	if (!overlaps_range(losses, after_ns, event->time_ns, loss.is_of_machine))
@@ -63,8 +61,8 @@ static void add_row(struct loss_report *losses, const struct rp_reader_event *ev
 	rp_rows_addf(out, json_object_new_int64(after_ns), "%.6f s", (double)after_ns / 1e9);
 	rp_rows_addf(out, json_object_new_int64(event->time_ns), "%.6f s",
 		     (double)event->time_ns / 1e9);
-	rp_rows_add_u64(out, process);
-	if (loss.is_of_machine || loss.ring == NO_RING)
+	rp_rows_add_u64(out, event->process);
+	if (loss.ring == RP_LOSS_NO_RING)
 		rp_rows_add(out, NULL, NULL);
 	else
 		rp_rows_add_u64(out, loss.ring);
@@ -99,14 +97,14 @@ static void print_damage(const struct loss_report *losses)
 	uint64_t i;
 
 	for (i = 0; rp_reader_get_damage(losses->report->reader, i, &damage) == 0; i++)
-		printf("At offset %" PRIu64 ", %s bytes are damaged: %s.\n", damage.offset,
-		       rp_text_count(damage.bytes, text), damage.reason);
+		printf("At offset %" PRIu64 ", %s damaged: %s.\n", damage.offset,
+		       rp_text_counted(damage.bytes, "byte", text), damage.reason);
 	if (losses->stats.damaged_ranges > i)
-		printf("%s more parts are damaged.\n",
-		       rp_text_count(losses->stats.damaged_ranges - i, text));
+		printf("%s damaged.\n",
+		       rp_text_counted(losses->stats.damaged_ranges - i, "more part", text));
 	if (i)
-		printf("The damage lost %s events.\n",
-		       rp_text_count(losses->stats.lost_to_damage, text));
+		printf("The damage lost %s.\n",
+		       rp_text_counted(losses->stats.lost_to_damage, "event", text));
 }
 
 /* Note where the sequence points are, by the number that the reader has passed. */
@@ -122,36 +120,40 @@ static void follow_points(struct loss_report *losses)
 static int read_losses(struct loss_report *losses)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
-	size_t index;
 	int ret;
 
 	while ((ret = rp_reader_next(losses->report->reader, &event)) == 1) {
-		ret = rp_processes_follow(&losses->processes, &event, &index);
+		ret = rp_processes_follow_id(&losses->processes, &event, &event.process);
 		if (ret)
 			return ret;
 		follow_points(losses);
 		if (rp_time_range_has(&losses->report->range, event.time_ns))
 			losses->gaps += losses->report->reader->lost_before;
 		if (rp_loss_event_is(event.type))
-			add_row(losses, &event, index == SIZE_MAX ? event.process :
-				losses->processes.rows[index].pid);
+			add_row(losses, &event);
 		losses->previous_ns = event.time_ns;
 	}
 	return ret;
 }
 
-/* The numbers of the events show losses, too; in a complete trace, both sums are equal. */
+/*
+ * The numbers of the events show losses, too; in a complete trace, both sums are equal. They state
+ * nothing about the losses that fulfil an expression.
+ */
 static void print_total(const struct loss_report *losses)
 {
 	char total[RP_TEXT_MAX], count[RP_TEXT_MAX];
+	const bool is_selection = losses->report->where != NULL;
 
-	if (losses->rows == 0 && losses->stats.lost == 0 && losses->stats.damaged_ranges == 0)
+	if (losses->rows == 0 && is_selection)
+		puts("No loss fulfils the expression.");
+	else if (losses->rows == 0 && losses->stats.lost == 0 && losses->stats.damaged_ranges == 0)
 		puts("Nothing is lost.");
 	else if (losses->rows)
-		printf("\nIn all, %s are lost.\n", rp_text_count(losses->total, total));
-	if (losses->stats.lost > losses->total)
-		printf("Gaps in the numbers of the events show %s lost events, of which %s have no "
-		       "reason in the trace.\n", rp_text_count(losses->stats.lost, count),
+		printf("\nIn all, %s lost.\n", rp_text_counted(losses->total, "event", total));
+	if (!is_selection && losses->stats.lost > losses->total)
+		printf("Gaps in the numbers of the events show %s; the trace has no reason for "
+		       "%s of them.\n", rp_text_counted(losses->stats.lost, "lost event", count),
 		       rp_text_count(losses->stats.lost - losses->total, total));
 	print_damage(losses);
 }

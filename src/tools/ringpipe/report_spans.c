@@ -18,12 +18,14 @@
 #include "tools/cli/json.h"
 #include "tools/cli/rows.h"
 #include "tools/trace/guids.h"
+#include "tools/trace/trace_symbols.h"
 
 #define SLOWEST_SHOWN 5u
 
 struct span_report {
 	const struct rp_report *report;
 	struct rp_trace_spans spans;
+	struct rp_processes processes;
 	struct rp_span_table table;
 	struct rp_slowest_spans slowest;
 	int64_t first_ns, last_ns;
@@ -68,6 +70,9 @@ static int read_spans(struct span_report *spans)
 	while ((ret = rp_reader_next(spans->report->reader, &event)) == 1) {
 		if (rp_time_range_has(range, event.time_ns))
 			note_time(spans, event.time_ns);
+		ret = rp_processes_follow_id(&spans->processes, &event, &event.process);
+		if (ret < 0)
+			return ret;
 		ret = rp_trace_spans_take(&spans->spans, &event);
 		if (ret < 0)
 			return ret;
@@ -201,11 +206,11 @@ static void print_doubts(const struct span_report *spans)
 
 	/* The start events of such spans may come before the range. */
 	if (spans->spans.stops_alone && rp_time_range_is_all(&spans->report->range))
-		printf("%s stop events have no start event in the trace.\n",
-		       rp_text_count(spans->spans.stops_alone, count));
+		printf("The trace has no start event for %s.\n",
+		       rp_text_counted(spans->spans.stops_alone, "stop event", count));
 	if (spans->spans.dropped)
-		printf("%s spans without a stop event were forgotten; %u are kept.\n",
-		       rp_text_count(spans->spans.dropped, count), RP_SPANS_OPEN_MAX);
+		printf("Forgot %s without a stop event; %u are kept.\n",
+		       rp_text_counted(spans->spans.dropped, "span", count), RP_SPANS_OPEN_MAX);
 }
 
 static int print(struct span_report *spans)
@@ -234,7 +239,8 @@ int rp_report_spans(const struct rp_report *report)
 {
 	struct span_report spans = {
 		.report = report,
-		.spans = { .visit = take_span, .data = &spans, .range = &report->range },
+		.spans = { .visit = take_span, .data = &spans, .range = &report->range,
+			   .where = report->where },
 	};
 	int ret = rp_slowest_spans_init(&spans.slowest,
 					report->options->given & RP_OPTION_SLOWEST ?
@@ -247,5 +253,6 @@ int rp_report_spans(const struct rp_report *report)
 	rp_span_table_fini(&spans.table);
 	rp_slowest_spans_fini(&spans.slowest);
 	rp_trace_spans_fini(&spans.spans);
+	rp_processes_fini(&spans.processes);
 	return ret < 0 ? rp_report_end(report, ret) : status;
 }

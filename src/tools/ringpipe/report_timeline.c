@@ -193,7 +193,8 @@ static int read_threads(struct timeline *timeline)
 	rp_profile_set_reader(&timeline->profile, reader);
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
 		ret = rp_profile_process(&timeline->profile, &event, &process);
-		if (ret == 0 && rp_time_range_has(&timeline->report->range, event.time_ns))
+		if (ret == 0 && rp_time_range_has(&timeline->report->range, event.time_ns) &&
+		    rp_report_takes(timeline->report, &event, process))
 			ret = take_event(timeline, &event, process);
 		if (ret)
 			return ret;
@@ -285,6 +286,7 @@ static int print(struct timeline *timeline)
 	};
 	const struct rp_tool_options *options = timeline->report->options;
 	const uint64_t top = rp_report_top(timeline->report);
+	char text[RP_TEXT_MAX];
 	struct rp_rows out;
 	int status;
 
@@ -300,7 +302,7 @@ static int print(struct timeline *timeline)
 	}
 	status = rp_rows_print(&out);
 	if (status == RP_EXIT_OK && options->format == RP_FORMAT_TEXT && timeline->count > top)
-		printf("%zu more threads\n", timeline->count - (size_t)top);
+		puts(rp_text_counted(timeline->count - (size_t)top, "more thread", text));
 	rp_rows_fini(&out);
 	return status;
 }
@@ -343,8 +345,8 @@ int rp_report_timeline(const struct rp_report *report)
 		status = print(&timeline);
 	}
 	if (timeline.ignored)
-		rp_tool_error("%s: %s events of threads above %u are ignored", report->path,
-			      rp_text_count(timeline.ignored, count), THREADS_MAX);
+		rp_tool_error("%s: ignored %s of threads above %u", report->path,
+			      rp_text_counted(timeline.ignored, "event", count), THREADS_MAX);
 	fini(&timeline);
 	return ret < 0 && ret != -ENOMEM ? rp_report_end(report, ret) : status;
 }

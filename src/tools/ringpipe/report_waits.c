@@ -41,6 +41,8 @@ static int add_wait(struct waits_view *view, const struct rp_reader_event *event
 		.total_ns = rp_profile_number(event, "duration_ns"),
 	};
 
+	if (!rp_report_takes(view->report, event, process))
+		return 0;
 	return rp_wait_table_add(&view->table, &wait);
 }
 

@@ -161,7 +161,7 @@ static void name_frame(const struct stacks *stacks, const struct thread *thread,
 	struct rp_symbol symbol;
 	const char *slash;
 
-	rp_symbols_find(&stacks->symbols, stacks->process, INT64_MAX, inside, &symbol);
+	rp_symbols_resolve(&stacks->symbols, stacks->process, INT64_MAX, inside, &symbol);
 	slash = symbol.file ? strrchr(symbol.file, '/') : NULL;
 	ret_frame->address = address;
 	ret_frame->function = symbol.function;

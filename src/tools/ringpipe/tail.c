@@ -100,11 +100,10 @@ static void report_dropped(struct tail_printer *tail, bool is_end)
 		return;
 	flush_output(tail);
 	if (tail->tail->machine)
-		rp_tool_error("tail: process %d: %s %s dropped", tail->pid,
-			      rp_text_count(more, text), more == 1 ? "event was" : "events were");
+		rp_tool_error("tail: process %d: dropped %s", tail->pid,
+			      rp_text_counted(more, "event", text));
 	else
-		rp_tool_error("tail: %s %s dropped", rp_text_count(more, text),
-			      more == 1 ? "event was" : "events were");
+		rp_tool_error("tail: dropped %s", rp_text_counted(more, "event", text));
 	tail->reported = stats.lost;
 	tail->report_ms = rp_now_ms() + REPORT_MS;
 }
@@ -243,7 +242,6 @@ static int print_session(struct tail *tail)
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
 	struct rp_output output = {
 		.path = "the pipe to the printer", .filter_fd = -1, .status_fd = -1,
-		.stop_fd = plan->signal_fd,
 	};
 	int pipe_fds[2], status;
 	pid_t printer;
@@ -260,10 +258,7 @@ static int print_session(struct tail *tail)
 		close(output.fd);
 		return RP_EXIT_FAILURE;
 	}
-	if (fcntl(output.fd, F_SETFL, O_NONBLOCK) == 0)
-		rp_recording_run(plan, &output, &result);
-	else
-		rp_tool_error("tail: %s", strerror(errno));
+	rp_recording_run(plan, &output, &result);
 	rp_output_close(&output);
 	status = end_printer(tail, printer, &result);
 	if (status == RP_EXIT_OK && result.end == RP_RECORDING_PEER_ENDED &&
@@ -335,8 +330,9 @@ static void print_totals(const struct tail *tail)
 
 	if (!shared->events || tail->options->given & RP_OPTION_QUIET)
 		return;
-	fprintf(stderr, "%s of %s events printed, %s dropped\n",
-		rp_text_count(shared->printed, printed), rp_text_count(shared->events, events),
+	fprintf(stderr, "%s of %s printed, %s dropped\n",
+		rp_text_count(shared->printed, printed),
+		rp_text_counted(shared->events, "event", events),
 		rp_text_count(shared->lost, lost));
 }
 

@@ -45,12 +45,14 @@ struct top {
 	struct rp_shared_output *output;	/* of several processes' blocks; or NULL */
 	int signal_fd;
 	const struct rp_target *target;
+	struct rp_expression *where;	/* NULL: all events */
 	struct rp_session_provider *parsed;	/* of --providers, with the texts */
 	size_t parsed_count;
 	struct rp_session_provider *providers;
 	size_t provider_count;
 	char *interval, *metrics;	/* the providers' arguments */
 	bool is_dotnet;			/* the target is a .NET runtime */
+	struct rp_session_provider runtime;	/* what the user asks the runtime for, or zeroes */
 
 	struct rp_top_board board;
 	struct rp_top_names *names;
@@ -122,7 +124,8 @@ static int read_events(struct top *top)
 
 	while ((ret = rp_reader_next(top->reader, &event)) == 1) {
 		ret = rp_top_methods_take(top->methods, &event);
-		if (ret == 0)
+		if (ret == 0 && !(top->is_dotnet &&
+				  rp_top_methods_is_added(&top->runtime, event.type)))
 			ret = rp_top_board_take(&top->board, &event);
 		if (ret < 0)
 			break;
@@ -159,18 +162,11 @@ static void *read_session(void *data)
 	return NULL;
 }
 
-static int64_t now_utc_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Complete the view of an interval of `interval_s` seconds. Return: 0; -ENOMEM. */
 static int make_view(struct top *top, double interval_s, struct rp_top_view *view)
 {
 	int ret = rp_top_board_cut(&top->board, &view->cut);
+	struct timespec now;
 
 	if (ret == 0)
 		ret = rp_top_names_group(top->names, view->cut.addresses, view->cut.address_count,
@@ -181,7 +177,8 @@ static int make_view(struct top *top, double interval_s, struct rp_top_view *vie
 	rp_top_cost_read(&top->cost, interval_s);
 	view->target = top->target;
 	view->interval_s = interval_s;
-	view->utc_ns = now_utc_ns();
+	clock_gettime(CLOCK_REALTIME, &now);
+	view->utc_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	view->process_percent = top->cost.process_percent;
 	view->command_percent = top->cost.command_percent;
 	rp_top_view_sort(view);
@@ -300,9 +297,7 @@ static int run_threads(struct top *top, const struct rp_recording_plan *plan, in
 {
 	struct rp_output output = {
 		.path = "the pipe to the reader", .fd = write_fd, .filter_fd = -1,
-		.status_fd = -1, .stop_fd = plan->signal_fd,
-		/* The end of a child process makes `stop_fd` readable, too. */
-		.waits_again = true,
+		.status_fd = -1,
 	};
 	pthread_t reader, shower;
 	int error = pthread_create(&reader, NULL, read_session, top);
@@ -365,13 +360,10 @@ static int run_session(struct top *top)
 	if (pipe2(pipe_fds, O_CLOEXEC) != 0)
 		return -errno;
 	top->pipe_fd = pipe_fds[0];
-	if (fcntl(pipe_fds[1], F_SETFL, O_NONBLOCK) != 0) {
-		ret = -errno;
-		close(pipe_fds[1]);
-	} else {
-		ret = run_threads(top, &plan, pipe_fds[1], &result);
-	}
+	ret = run_threads(top, &plan, pipe_fds[1], &result);
 	close(pipe_fds[0]);
+	if (top->where)
+		rp_expression_forget(top->where);
 	rp_reader_close(top->reader);
 	return ret ? ret : finish(top, &result);
 }
@@ -423,6 +415,7 @@ static int make_providers(struct top *top)
 	    parse_providers(top, top->is_dotnet ? DOTNET_PROVIDERS : DEFAULT_PROVIDERS))
 		return RP_EXIT_FAILURE;
 	free(top->providers);
+	top->runtime = (struct rp_session_provider){ 0 };
 	top->providers = calloc(top->parsed_count + 3, sizeof(*top->providers));
 	if (!top->providers) {
 		rp_tool_error("out of memory");
@@ -433,6 +426,11 @@ static int make_providers(struct top *top)
 		top->providers[i + 1] = top->parsed[i];
 		if (!top->parsed[i].filter_data)
 			top->providers[i + 1].filter_data = top->interval;
+		if (!top->is_dotnet || !rp_top_methods_is_runtime(top->parsed[i].name))
+			continue;
+		/* A session enables a provider once. */
+		top->runtime = top->parsed[i];
+		top->providers[i + 1] = rp_top_methods_provider(&top->providers[i + 1]);
 	}
 	added.name = RP_COUNTER_METRICS_PROVIDER;
 	added.keywords = RP_COUNTER_METRICS_KEYWORDS;
@@ -440,7 +438,9 @@ static int make_providers(struct top *top)
 	top->provider_count = top->parsed_count + 1;
 	if (top->is_dotnet) {
 		top->providers[top->provider_count++] = added;
-		top->providers[top->provider_count++] = rp_top_methods_provider();
+		if (!top->runtime.name)
+			top->providers[top->provider_count++] =
+				rp_top_methods_provider(&top->runtime);
 	}
 	return RP_EXIT_OK;
 }
@@ -462,7 +462,7 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 	if (rp_recording_check_providers(top->options, target, top->parsed, top->parsed_count))
 		return RP_EXIT_FAILURE;
 	ret = rp_top_board_init(&top->board, (double)top->options->refresh_ms / 1000,
-				top->is_dotnet);
+				top->is_dotnet, top->where);
 	if (ret == 0) {
 		if (top->is_dotnet)
 			ret = rp_top_methods_create(target, &top->methods);
@@ -578,11 +578,14 @@ int rp_command_top(const struct rp_tool_options *options)
 			      "use --format json");
 		return RP_EXIT_USAGE;
 	}
+	if (options->where && rp_expression_take("top: --where", options->where, &top.where))
+		return RP_EXIT_USAGE;
 	status = init_providers(&top);
 	if (status == RP_EXIT_OK) {
 		signal(SIGPIPE, SIG_IGN);
 		status = run(&top);
 	}
 	free_providers(&top);
+	rp_expression_destroy(top.where);
 	return status;
 }

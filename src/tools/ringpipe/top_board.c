@@ -28,11 +28,12 @@ static int visit_span(const struct rp_trace_span *span, void *data)
 	return rp_latency_add(&row->now, ns) || rp_latency_add(&row->all, ns) ? -ENOMEM : 0;
 }
 
-int rp_top_board_init(struct rp_top_board *board, double interval_s, bool has_instruments)
+int rp_top_board_init(struct rp_top_board *board, double interval_s, bool has_instruments,
+		      struct rp_expression *where)
 {
 	*board = (struct rp_top_board){
-		.spans = { .visit = visit_span, .data = board }, .pointer_bytes = 8,
-		.interval_s = interval_s,
+		.where = where, .spans = { .visit = visit_span, .data = board, .where = where },
+		.pointer_bytes = 8, .interval_s = interval_s,
 	};
 	board->rows = calloc(RP_TOP_SPANS_MAX + 1, sizeof(*board->rows));
 	board->addresses = calloc(SLOTS, sizeof(*board->addresses));
@@ -98,28 +99,30 @@ static void take_sample(struct rp_top_board *board, const struct rp_reader_event
 
 int rp_top_board_take(struct rp_top_board *board, const struct rp_reader_event *event)
 {
+	const bool is_wanted = !board->where ||
+			       rp_expression_matches(board->where, event, event->process);
 	struct rp_counter_sample counter;
 	enum rp_counter_word word;
 	int ret = 0;
 
 	if (rp_profile_classify(event) == RP_PROFILE_THREAD_SAMPLE) {
 		pthread_mutex_lock(&board->lock);
-		if (rp_profile_is_running(event))
+		if (is_wanted && rp_profile_is_running(event))
 			take_sample(board, event);
 		pthread_mutex_unlock(&board->lock);
 		return 0;
 	}
 	word = rp_counter_decode(event, board->interval_s, &counter);
-	if (word == RP_COUNTER_SAMPLE)
+	if (word == RP_COUNTER_SAMPLE && is_wanted)
 		rp_counter_board_take(&board->counters, &counter);
-	else
+	else if (word != RP_COUNTER_SAMPLE)
 		rp_counter_board_announce(&board->counters, word, &counter);
 	/* The provider also marks when it collects values, which is no span of the program. */
 	if (word != RP_COUNTER_OTHER ||
 	    strcmp(event->type->provider, RP_COUNTER_METRICS_PROVIDER) == 0)
 		return 0;
 	pthread_mutex_lock(&board->lock);
-	board->now.events++;
+	board->now.events += is_wanted;
 	ret = rp_trace_spans_take(&board->spans, event);
 	pthread_mutex_unlock(&board->lock);
 	return ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `ringpipe top` shows of a session: spans with their latencies, samples by address, counters
- * and losses, each for the current interval and since the start.
+ * The content of `ringpipe top`: spans with their latencies, samples by address, counters and
+ * losses, each for the current interval and since the start.
  *
  * The memory is bounded: spans beyond RP_TOP_SPANS_MAX names share one row, and samples beyond
  * RP_TOP_ADDRESSES_MAX addresses are counted without their address.
@@ -45,6 +45,8 @@ struct rp_top_counts {
 };
 
 struct rp_top_board {
+	/* The caller's: fulfilled by the events, and the starts of spans, to count; NULL: all. */
+	struct rp_expression *where;
 	pthread_mutex_t lock;		/* of all but `counters`, which has its own */
 	struct rp_trace_spans spans;
 	struct rp_top_span *rows;	/* by rp_span_name.index; the last is of all other names */
@@ -57,8 +59,12 @@ struct rp_top_board {
 	struct rp_counter_board counters;
 };
 
-/* @has_instruments: the session requests instruments, too. Return: 0; -ENOMEM. */
-int rp_top_board_init(struct rp_top_board *board, double interval_s, bool has_instruments);
+/*
+ * @has_instruments: the session requests instruments, too.
+ * @where: as in the board. Return: 0; -ENOMEM.
+ */
+int rp_top_board_init(struct rp_top_board *board, double interval_s, bool has_instruments,
+		      struct rp_expression *where);
 void rp_top_board_fini(struct rp_top_board *board);
 
 /* Take the next event of the session. Return: 0; -ENOMEM. */

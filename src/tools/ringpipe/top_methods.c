@@ -30,18 +30,38 @@ struct rp_top_methods {
 	uint64_t process;		/* whose methods these are, as the trace names it */
 };
 
-struct rp_session_provider rp_top_methods_provider(void)
+struct rp_session_provider rp_top_methods_provider(const struct rp_session_provider *asked)
 {
-	return (struct rp_session_provider){
-		.size = sizeof(struct rp_session_provider), .name = RUNTIME,
-		.keywords = JIT_KEYWORD, .level = VERBOSE,
-	};
+	struct rp_session_provider provider = *asked;
+
+	provider.size = sizeof(provider);
+	if (!asked->name || asked->keywords)
+		provider.keywords |= JIT_KEYWORD;
+	if (!asked->name || asked->level)
+		provider.level = VERBOSE;
+	provider.name = RUNTIME;
+	return provider;
+}
+
+bool rp_top_methods_is_runtime(const char *provider)
+{
+	return !strcmp(provider, RUNTIME);
+}
+
+bool rp_top_methods_is_added(const struct rp_session_provider *asked,
+			     const struct rp_reader_type *type)
+{
+	if (!rp_top_methods_is_runtime(type->provider))
+		return false;
+	return !asked->name || (asked->level && type->level > asked->level) ||
+	       (asked->keywords && type->keywords && !(asked->keywords & type->keywords));
 }
 
 /* A short session, at whose end the runtime reports all methods. */
 static void run_session(const struct rp_target *target, int fd, pid_t parent)
 {
-	const struct rp_session_provider provider = rp_top_methods_provider();
+	const struct rp_session_provider none = { 0 };
+	const struct rp_session_provider provider = rp_top_methods_provider(&none);
 	struct rp_output output = {
 		.path = "a file in memory", .fd = fd, .filter_fd = -1, .status_fd = -1,
 	};
@@ -105,7 +125,7 @@ int rp_top_methods_take(struct rp_top_methods *methods, const struct rp_reader_e
 	methods->process = event->process;
 	ret = rp_symbols_take(&methods->symbols, event);
 	pthread_mutex_unlock(&methods->lock);
-	return ret ? ret : 1;
+	return ret;
 }
 
 /* A trace that is damaged or incomplete has some of the methods. */
@@ -154,7 +174,8 @@ char *rp_top_methods_find(struct rp_top_methods *methods, uint64_t address)
 	pthread_mutex_lock(&methods->lock);
 	/* A method that was reported since then would be found only after a sort. */
 	if (methods->sorted && methods->sorted == methods->symbols.functions.count)
-		rp_symbols_find(&methods->symbols, methods->process, INT64_MAX, address, &symbol);
+		rp_symbols_resolve(&methods->symbols, methods->process, INT64_MAX, address,
+				   &symbol);
 	if (symbol.function)
 		name = strdup(symbol.function);
 	pthread_mutex_unlock(&methods->lock);

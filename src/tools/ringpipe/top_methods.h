@@ -17,8 +17,18 @@
 
 struct rp_top_methods;
 
-/* The provider, with the keywords and the level, of the events about later methods. */
-struct rp_session_provider rp_top_methods_provider(void);
+/*
+ * Return: the provider of the runtime's events, with the keywords and the level of those about
+ * later methods besides those of `asked`.
+ * @asked: what the user asked the provider for; a zeroed struct: nothing.
+ */
+struct rp_session_provider rp_top_methods_provider(const struct rp_session_provider *asked);
+
+bool rp_top_methods_is_runtime(const char *provider);
+
+/* Return: whether the user did not ask for the events of the type. They serve only the names. */
+bool rp_top_methods_is_added(const struct rp_session_provider *asked,
+			     const struct rp_reader_type *type);
 
 /*
  * Start the session of the child process. Without the child, only later methods have names.
@@ -31,9 +41,9 @@ int rp_top_methods_create(const struct rp_target *target, struct rp_top_methods 
 void rp_top_methods_destroy(struct rp_top_methods *methods);
 
 /*
- * Add the method that an event reports.
+ * Add the method if the event reports one.
  * Context: any thread.
- * Return: 1; 0: the event is another one; -ENOMEM.
+ * Return: 0; -ENOMEM.
  */
 int rp_top_methods_take(struct rp_top_methods *methods, const struct rp_reader_event *event);
 

@@ -11,6 +11,7 @@
 #include "tools/trace/input.h"
 #include "tools/trace/machine_clock.h"
 #include "tools/trace/system_event.h"
+#include "tools/trace/trace_symbols.h"
 
 enum event_kind { OTHER, ATTRIBUTE, DESCRIPTION, PROCESS_CREATE };
 
@@ -231,14 +232,19 @@ int rp_attribute_table_take(struct rp_attribute_table *table, const struct rp_re
 int rp_attribute_table_read(struct rp_attribute_table *table, const char *path)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_processes processes = { 0 };
 	struct rp_reader *reader;
 	struct rp_input input;
 	int ret = rp_input_open(&input, path, -1, &reader);
 
 	if (ret)
 		return ret == -ENOMEM ? ret : 0;
-	while (ret >= 0 && rp_reader_next(reader, &event) == 1)
-		ret = rp_attribute_table_take(table, &event);
+	while (ret >= 0 && rp_reader_next(reader, &event) == 1) {
+		ret = rp_processes_follow_id(&processes, &event, &event.process);
+		if (ret == 0)
+			ret = rp_attribute_table_take(table, &event);
+	}
+	rp_processes_fini(&processes);
 	rp_reader_close(reader);
 	rp_input_close(&input);
 	return ret < 0 ? ret : 0;

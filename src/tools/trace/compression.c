@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "base/array.h"
-#include "base/file.h"
+#include "tools/trace/output.h"
 
 #define LEVEL 3
 #define FRAME_BYTES (1u << 20)	/* of the trace, in a frame; a reader's buffer */
@@ -65,16 +65,17 @@ struct rp_compressor *rp_compressor_create(void)
 	return NULL;
 }
 
-static int put(struct rp_compressor *compressor, int fd, const void *bytes, size_t size)
+static int put(struct rp_compressor *compressor, struct rp_output *output,
+	       const void *bytes, size_t size)
 {
-	const int ret = rp_file_write(fd, bytes, size);
+	const int ret = rp_output_put(output, bytes, size);
 
 	if (ret == 0)
 		compressor->bytes += size;
 	return ret;
 }
 
-static int write_frame(struct rp_compressor *compressor, int fd)
+static int write_frame(struct rp_compressor *compressor, struct rp_output *output)
 {
 	struct zstd_frame *grown;
 	size_t size;
@@ -97,10 +98,11 @@ static int write_frame(struct rp_compressor *compressor, int fd)
 		(uint32_t)size, (uint32_t)compressor->plain_bytes,
 	};
 	compressor->plain_bytes = 0;
-	return put(compressor, fd, compressor->compressed, size);
+	return put(compressor, output, compressor->compressed, size);
 }
 
-int rp_compressor_write(struct rp_compressor *compressor, int fd, const void *bytes, size_t size)
+int rp_compressor_write(struct rp_compressor *compressor, struct rp_output *output,
+			const void *bytes, size_t size)
 {
 	const uint8_t *at = bytes;
 	int ret = 0;
@@ -114,14 +116,15 @@ int rp_compressor_write(struct rp_compressor *compressor, int fd, const void *by
 		at += part;
 		size -= part;
 		if (compressor->plain_bytes == FRAME_BYTES)
-			ret = write_frame(compressor, fd);
+			ret = write_frame(compressor, output);
 	}
 	return ret;
 }
 
-int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_bytes)
+int rp_compressor_end(struct rp_compressor *compressor, struct rp_output *output,
+		      uint64_t *ret_bytes)
 {
-	int ret = write_frame(compressor, fd);
+	int ret = write_frame(compressor, output);
 	const uint32_t count = (uint32_t)compressor->frame_count;
 	const uint32_t entries = count * (uint32_t)sizeof(struct zstd_frame);
 	const uint32_t size = entries + RP_FRAME_TABLE_FOOTER_BYTES;
@@ -132,11 +135,11 @@ int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_by
 	memcpy(footer, &count, 4);
 	memcpy(footer + 5, &(uint32_t){ RP_FRAME_TABLE_MAGIC }, 4);
 	if (ret == 0)
-		ret = put(compressor, fd, header, sizeof(header));
+		ret = put(compressor, output, header, sizeof(header));
 	if (ret == 0)
-		ret = put(compressor, fd, compressor->frames, count * sizeof(struct zstd_frame));
+		ret = put(compressor, output, compressor->frames, entries);
 	if (ret == 0)
-		ret = put(compressor, fd, footer, sizeof(footer));
+		ret = put(compressor, output, footer, sizeof(footer));
 	*ret_bytes = compressor->bytes;
 	return ret;
 }

@@ -24,16 +24,19 @@ bool rp_compression_is_named(const char *path);
 bool rp_compression_is_magic(const uint8_t bytes[4]);
 
 struct rp_compressor;
+struct rp_output;
 
 /* Return: NULL: no memory, or not supported. */
 struct rp_compressor *rp_compressor_create(void);
 void rp_compressor_destroy(struct rp_compressor *compressor);
 
-/* Compress bytes and write them to the descriptor. 0; -ENOMEM; -EFBIG; -errno of write(2). */
-int rp_compressor_write(struct rp_compressor *compressor, int fd, const void *bytes, size_t size);
+/* Compress bytes and write them. 0; -ENOMEM; -EFBIG; -errno of rp_output_put(). */
+int rp_compressor_write(struct rp_compressor *compressor, struct rp_output *output,
+			const void *bytes, size_t size);
 
 /* Write the rest and the table. `ret_bytes`: the size of the file. Return: likewise. */
-int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_bytes);
+int rp_compressor_end(struct rp_compressor *compressor, struct rp_output *output,
+		      uint64_t *ret_bytes);
 
 struct rp_decompressor;
 

@@ -19,15 +19,17 @@ void rp_compressor_destroy(struct rp_compressor *compressor)
 	(void)compressor;
 }
 
-int rp_compressor_write(struct rp_compressor *compressor, int fd, const void *bytes, size_t size)
+int rp_compressor_write(struct rp_compressor *compressor, struct rp_output *output,
+			const void *bytes, size_t size)
 {
-	(void)compressor, (void)fd, (void)bytes, (void)size;
+	(void)compressor, (void)output, (void)bytes, (void)size;
 	return -EOPNOTSUPP;
 }
 
-int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_bytes)
+int rp_compressor_end(struct rp_compressor *compressor, struct rp_output *output,
+		      uint64_t *ret_bytes)
 {
-	(void)compressor, (void)fd, (void)ret_bytes;
+	(void)compressor, (void)output, (void)ret_bytes;
 	return -EOPNOTSUPP;
 }
 

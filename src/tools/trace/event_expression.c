@@ -13,15 +13,13 @@
 #include "tools/cli/tool.h"
 #include "tools/trace/dotnet.h"
 #include "tools/trace/json_event.h"
+#include "tools/trace/known_fields.h"
 
 /* A regular expression searches this much of a text. */
 #define REGEX_BYTES 65536u
 /* The other operators need the longest value, and a character after it. */
 #define COMPARE_BYTES (RP_EXPRESSION_BYTES_MAX + 8)
 #define GUID_BYTES 37
-/* Bytes of the expression before and after the error that a message shows. */
-#define SHOWN_BEFORE 60
-#define SHOWN_AFTER 18
 
 static int prepare(struct rp_expression *expression)
 {
@@ -78,37 +76,6 @@ void rp_expression_destroy(struct rp_expression *expression)
 	free(expression->scratch);
 	rp_expression_forget_json(expression);
 	free(expression);
-}
-
-static bool is_inside_character(char c)
-{
-	return ((uint8_t)c & 0xc0) == 0x80;
-}
-
-void rp_expression_explain(const char *option, const char *text,
-			   const struct rp_expression_error *error)
-{
-	size_t from = error->at > SHOWN_BEFORE ? error->at - SHOWN_BEFORE : 0;
-	size_t shown = strnlen(text + error->at, SHOWN_AFTER);
-	char *before, *after;
-
-	while (from && is_inside_character(text[from]))
-		from--;
-	while (shown && is_inside_character(text[error->at + shown]))
-		shown--;
-	rp_tool_error("%s: %s", option, error->message);
-	before = strndup(text + from, error->at - from);
-	after = strndup(text + error->at, shown);
-	if (before && after) {
-		char *clean = rp_text_clean(before, true);
-
-		/* The line has a blank for each character before the error, and two more. */
-		rp_tool_say(stderr, "  %s%s", before, after);
-		rp_tool_say(stderr, "%*s^", (int)rp_text_width(clean ? clean : "") + 2, "");
-		free(clean);
-	}
-	free(before);
-	free(after);
 }
 
 int rp_expression_take(const char *option, const char *text,
@@ -282,17 +249,18 @@ static struct rp_operand take_field(struct rp_expression *expression,
 		return take_direct(of_type, (const uint8_t *)event->payload +
 				   of_type->bytes_before);
 	rp_reader_get_fields(event, &fields);
+	fields.fields = rp_known_fields(event->type, &fields.left);
 	if ((size_t)(fields.end - fields.at) < of_type->bytes_before)
 		return (struct rp_operand){ .kind = RP_OPERAND_NONE };
 	/* The walk continues after the fields whose sizes are known. */
 	fields.at += of_type->bytes_before;
-	fields.fields = event->type->fields + of_type->fields_before;
+	fields.fields = (const struct rp_reader_field *)fields.fields + of_type->fields_before;
 	fields.left -= of_type->fields_before;
 	for (uint32_t i = 0; i <= of_type->fields_between; i++) {
 		if (rp_fields_next(&fields, &value) != 1)
 			return (struct rp_operand){ .kind = RP_OPERAND_NONE };
 	}
-	if (of_type->member_at && find_member(&value, comparison->field + of_type->member_at))
+	if (of_type->is_member && find_member(&value, comparison->field + of_type->member_at))
 		return (struct rp_operand){ .kind = RP_OPERAND_NONE };
 	return take_value(expression, comparison, &value);
 }
@@ -427,41 +395,53 @@ static bool has_member(const struct rp_reader_field *field, const char *name)
 	return true;
 }
 
+/*
+ * Find the field and the member that a name leads to. The events of counters have one struct, which
+ * has no name; its members are found as if they were fields.
+ * Return: the index of the field; `count`: none.
+ */
+static uint32_t find_path(const struct rp_reader_field *fields, uint32_t count, const char *name,
+			  uint32_t *ret_member_at)
+{
+	const size_t length = strcspn(name, ".");
+	uint32_t index = name[length] ? find_field(fields, count, name, length) : count;
+
+	*ret_member_at = (uint32_t)length + 1;
+	if (index < count && has_member(&fields[index], name + *ret_member_at))
+		return index;
+	*ret_member_at = 0;
+	index = find_field(fields, count, "", 0);
+	return index < count && has_member(&fields[index], name) ? index : count;
+}
+
 /* A name with dots may be that of a field, as OpenTelemetry's are, or lead to a member. */
 static void learn_field(const struct rp_reader_type *type, const struct rp_comparison *comparison,
 			struct rp_type_comparison *ret_of_type)
 {
-	const char *name = comparison->field;
-	size_t length = strlen(name);
+	uint32_t count;
+	const struct rp_reader_field *fields = rp_known_fields(type, &count);
 	uint32_t index;
 
 	if (rp_json_event_is(type)) {
 		*ret_of_type = (struct rp_type_comparison){ .result = RP_KNOWN_PER_EVENT };
 		return;
 	}
-	index = find_field(type->fields, type->field_count, name, length);
-
 	*ret_of_type = (struct rp_type_comparison){ .result = RP_KNOWN_FALSE };
-	if (index == type->field_count) {
-		length = strcspn(name, ".");
-		if (!name[length])
+	index = find_field(fields, count, comparison->field, strlen(comparison->field));
+	if (index == count) {
+		index = find_path(fields, count, comparison->field, &ret_of_type->member_at);
+		if (index == count)
 			return;
-		index = find_field(type->fields, type->field_count, name, length);
-		if (index == type->field_count ||
-		    !has_member(&type->fields[index], name + length + 1))
-			return;
-		ret_of_type->member_at = (uint32_t)length + 1;
+		ret_of_type->is_member = true;
 	}
 	ret_of_type->result = RP_KNOWN_PER_EVENT;
-	while (ret_of_type->fields_before < index &&
-	       is_fixed(&type->fields[ret_of_type->fields_before]))
-		ret_of_type->bytes_before +=
-			type->fields[ret_of_type->fields_before++].wire_bytes;
+	while (ret_of_type->fields_before < index && is_fixed(&fields[ret_of_type->fields_before]))
+		ret_of_type->bytes_before += fields[ret_of_type->fields_before++].wire_bytes;
 	ret_of_type->fields_between = index - ret_of_type->fields_before;
-	if (!ret_of_type->fields_between && !ret_of_type->member_at &&
-	    is_direct(&type->fields[index])) {
-		ret_of_type->direct = type->fields[index].type;
-		ret_of_type->direct_bytes = type->fields[index].wire_bytes;
+	if (!ret_of_type->fields_between && !ret_of_type->is_member &&
+	    is_direct(&fields[index])) {
+		ret_of_type->direct = fields[index].type;
+		ret_of_type->direct_bytes = fields[index].wire_bytes;
 	}
 }
 
@@ -565,6 +545,20 @@ static bool compare(struct rp_expression *expression, size_t index,
 	return holds(expression, comparison, &left);
 }
 
+static bool matches_json(struct rp_expression *expression, const struct rp_reader_event *event,
+			 uint64_t process)
+{
+	const struct rp_reader_event *decoded = rp_expression_decode_json(expression, event);
+
+	/* An expression can forget the types at any time, so it has no limit for all events. */
+	if (decoded && expression->json->is_full) {
+		rp_expression_forget(expression);
+		decoded = rp_expression_decode_json(expression, event);
+	}
+	/* An event whose payload is cut remains a JSON event, and has no fields. */
+	return decoded && decoded != event && rp_expression_matches(expression, decoded, process);
+}
+
 bool rp_expression_matches(struct rp_expression *expression, const struct rp_reader_event *event,
 			   uint64_t process)
 {
@@ -576,7 +570,7 @@ bool rp_expression_matches(struct rp_expression *expression, const struct rp_rea
 	if (entry->verdict != RP_VERDICT_DEPENDS)
 		return entry->verdict == RP_VERDICT_ALWAYS;
 	if (rp_json_event_is(event->type))
-		return rp_expression_matches_json(expression, event, process);
+		return matches_json(expression, event, process);
 	for (size_t i = 0; i < expression->code_count; i++) {
 		const struct rp_instruction *code = &expression->code[i];
 

@@ -7,7 +7,7 @@
 
 #include "tools/trace/event_expression_parts.h"
 
-/* What <, == and > are not, as with a NaN. */
+/* The result of a comparison with a NaN: neither <, == nor >. */
 #define UNORDERED 2
 
 /* Compare exactly: a double cannot represent each integer. Return: -1, 0, 1 or UNORDERED. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the program of an expression, by recursive descent:
+ * Compiles an expression to its program, by recursive descent:
  *
  *	either     = both { "or" both }
  *	both       = one { "and" one }
  *	one        = "not" one | "(" either ")" | "has" NAME | NAME operator value
  *
- * `and` and `or` jump over what cannot change the result.
+ * `and` and `or` jump over an operand that cannot change the result.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -71,7 +71,8 @@ struct rp_type_comparison {
 	uint32_t fields_before;		/* fields of a fixed size, before the field or its struct */
 	uint32_t bytes_before;		/* their bytes */
 	uint32_t fields_between;	/* further fields, whose sizes differ by event */
-	uint32_t member_at;		/* offset in the field's name of a member; 0: none */
+	uint32_t member_at;		/* offset of the member in the name, if `is_member` */
+	bool is_member;			/* the name leads to a member of a struct */
 	uint8_t direct;			/* enum rp_type of a number at `bytes_before`, or NONE */
 	uint8_t direct_bytes;
 };
@@ -116,11 +117,14 @@ void rp_expression_learn(struct rp_expression *expression, const struct rp_reade
 			 const struct rp_comparison *comparison,
 			 struct rp_type_comparison *ret_of_type);
 
-/* Evaluate the expression on a JSON event that is not decoded; see json_event.h. */
-bool rp_expression_matches_json(struct rp_expression *expression,
-				const struct rp_reader_event *event, uint64_t process);
+/*
+ * Decode a JSON event for the expression; see json_event.h.
+ * Return: as rp_json_decode(); NULL without memory.
+ */
+const struct rp_reader_event *rp_expression_decode_json(struct rp_expression *expression,
+							const struct rp_reader_event *event);
 
-/* Free what the evaluation of JSON events has allocated. */
+/* Free what the decoding of JSON events has allocated. */
 void rp_expression_forget_json(struct rp_expression *expression);
 
 /* Decide what results the whole expression can have, from those of its comparisons. */

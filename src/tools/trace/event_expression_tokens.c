@@ -10,6 +10,12 @@
 #include <string.h>
 
 #include "base/utf.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
+
+/* Bytes of the expression before and after the error that a message shows. */
+#define SHOWN_BEFORE 60
+#define SHOWN_AFTER 18
 
 /* Digits after the point of a time, which is exact. */
 #define TIME_DIGITS_MAX 18
@@ -358,4 +364,35 @@ int rp_token_read(const char *text, size_t at, struct rp_token *ret_token,
 		return read_operator(text, at, token, ret_error);
 	}
 	return 0;
+}
+
+static bool is_inside_character(char c)
+{
+	return ((uint8_t)c & 0xc0) == 0x80;
+}
+
+void rp_expression_explain(const char *option, const char *text,
+			   const struct rp_expression_error *error)
+{
+	size_t from = error->at > SHOWN_BEFORE ? error->at - SHOWN_BEFORE : 0;
+	size_t shown = strnlen(text + error->at, SHOWN_AFTER);
+	char *before, *after;
+
+	while (from && is_inside_character(text[from]))
+		from--;
+	while (shown && is_inside_character(text[error->at + shown]))
+		shown--;
+	rp_tool_error("%s: %s", option, error->message);
+	before = strndup(text + from, error->at - from);
+	after = strndup(text + error->at, shown);
+	if (before && after) {
+		char *clean = rp_text_clean(before, true);
+
+		/* The line has a blank for each character before the error, and two more. */
+		rp_tool_say(stderr, "  %s%s", before, after);
+		rp_tool_say(stderr, "%*s^", (int)rp_text_width(clean ? clean : "") + 2, "");
+		free(clean);
+	}
+	free(before);
+	free(after);
 }

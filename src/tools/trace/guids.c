@@ -16,8 +16,10 @@ static size_t hash_of(const struct rp_guid *guid)
 
 	memcpy(&low, guid->bytes, sizeof(low));
 	memcpy(&high, guid->bytes + sizeof(low), sizeof(high));
-	low = (low ^ high * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-	return (size_t)(low ^ low >> 32);
+	/* The counter in an activity id changes the most significant bits of `high` first. */
+	low ^= high * 0x9e3779b97f4a7c15u;
+	low = (low ^ low >> 32) * 0xbf58476d1ce4e5b9u;
+	return (size_t)(low ^ low >> 29);
 }
 
 /* Return: the slot of the GUID, or the free slot where it belongs. */

@@ -225,7 +225,8 @@ struct rp_hot_function *rp_hot_functions_rows(struct rp_hot_functions *hot, size
 		const struct rp_hot_hit *hit = &hot->hits[i];
 		struct rp_symbol symbol;
 
-		rp_symbols_find(&hot->symbols, hit->process, hit->time_ns, hit->address, &symbol);
+		rp_symbols_resolve(&hot->symbols, hit->process, hit->time_ns, hit->address,
+				   &symbol);
 		rows[i] = (struct rp_hot_function){
 			.process = find_life(hot, hit), .name = symbol.function,
 			.samples = hit->samples,

@@ -13,6 +13,7 @@
 #include "tools/trace/compression.h"
 #include "tools/trace/input.h"
 #include "tools/trace/perf_data.h"
+#include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
 
 /* Wait for bytes or a signal. Return: whether it is a signal. */
@@ -295,17 +296,17 @@ static void explain_damage(const struct rp_reader *reader, const struct rp_reade
 			   char *buffer, size_t size)
 {
 	struct rp_reader_damage first = RP_READER_DAMAGE_INIT;
-	char places[48] = "";
+	char places[48] = "", bytes[RP_TEXT_MAX], events[RP_TEXT_MAX];
 
 	if (rp_reader_get_damage(reader, 0, &first))
 		return;
 	if (stats->damaged_ranges > 1)
 		snprintf(places, sizeof(places), " in %" PRIu64 " places, first",
 			 stats->damaged_ranges);
-	snprintf(buffer, size, "the trace is damaged%s at offset %" PRIu64 ": %s; %" PRIu64
-		 " bytes are damaged, and %" PRIu64 " event%s lost to it", places, first.offset,
-		 first.reason, stats->damaged_bytes, stats->lost_to_damage,
-		 stats->lost_to_damage == 1 ? " is" : "s are");
+	snprintf(buffer, size, "the trace is damaged%s at offset %" PRIu64 ": %s; %s "
+		 "damaged, and %s lost to it", places, first.offset, first.reason,
+		 rp_text_counted(stats->damaged_bytes, "byte", bytes),
+		 rp_text_counted(stats->lost_to_damage, "event", events));
 }
 
 const char *rp_input_given(const struct rp_reader *reader)

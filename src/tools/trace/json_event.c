@@ -16,6 +16,7 @@
 
 #include "base/cursor.h"
 #include "base/hash.h"
+#include "base/utf.h"
 #include "tools/trace/json_text.h"
 
 /* The types of all shapes may use this much memory. */
@@ -52,13 +53,6 @@ bool rp_json_event_is(const struct rp_reader_type *type)
 	return type->field_count == 2 && type->fields[0].name != source_name &&
 	       strncmp(type->name, NAME_BEGIN, strlen(NAME_BEGIN)) == 0 &&
 	       is_text(&type->fields[0], source_name) && is_text(&type->fields[1], "json");
-}
-
-static void put_u16(struct rp_outbuf *out, size_t value)
-{
-	const uint16_t number = (uint16_t)value;
-
-	rp_outbuf_put(out, &number, sizeof(number));
 }
 
 static void put_field(struct rp_json_decoder *to, uint8_t type, uint8_t element, const char *name)
@@ -153,7 +147,7 @@ static void put_value(struct rp_json_decoder *to, const char *name, struct json_
 
 static void put_members(struct rp_json_decoder *to, struct json_object *object, unsigned int level)
 {
-	put_u16(&to->shape, (size_t)json_object_object_length(object));
+	rp_outbuf_put_u16(&to->shape, (size_t)json_object_object_length(object));
 	json_object_object_foreach(object, name, value) {
 		/* A member without a name would make the struct look like an array in an array. */
 		put_value(to, *name ? name : "…empty", value, level);
@@ -168,7 +162,7 @@ static void put_element(struct rp_json_decoder *to, struct json_object *element,
 		put_members(to, element, level);
 		return;
 	}
-	put_u16(&to->shape, 1);
+	rp_outbuf_put_u16(&to->shape, 1);
 	put_value(to, "", element, level);
 }
 
@@ -256,7 +250,7 @@ static bool put_array(struct rp_json_decoder *to, const char *name, struct json_
 	if (element == RP_TYPE_NONE)
 		return false;
 	put_field(to, RP_TYPE_ARRAY, element, name);
-	put_u16(&to->payload, json_object_array_length(array));
+	rp_outbuf_put_u16(&to->payload, json_object_array_length(array));
 	if (element == RP_TYPE_STRUCT) {
 		if (put_structs(to, array, level + 1))
 			return true;
@@ -422,7 +416,7 @@ static void begin(struct rp_json_decoder *decoder, const char *source, bool has_
 {
 	decoder->shape.size = decoder->payload.size = 0;
 	decoder->shape.failed = decoder->payload.failed = false;
-	put_u16(&decoder->shape, members);
+	rp_outbuf_put_u16(&decoder->shape, members);
 	put_field(decoder, RP_TYPE_STRING, RP_TYPE_NONE, has_source ? "…source" : source_name);
 	put_text(&decoder->payload, source, strlen(source));
 }
@@ -477,11 +471,17 @@ static int copy_texts(struct rp_json_decoder *decoder, const struct rp_reader_ev
 		if (rp_fields_next(&fields, &value) != 1)
 			return -EBADMSG;
 		*ret_json = text->size;
-		bytes = rp_value_get_text(&value, NULL, 0) + 1;
-		if (rp_outbuf_reserve(text, bytes) != 0)
+		bytes = value.size_bytes;
+		/* A unit of UTF-16 has up to 3 bytes in UTF-8. */
+		if (rp_outbuf_reserve(text, bytes / 2 * 3 + bytes % 2 + 1) != 0)
 			return -ENOMEM;
-		rp_value_get_text(&value, (char *)text->bytes + text->size, bytes);
+		if (value.type == RP_TYPE_STRING16)
+			bytes = rp_utf8_from_utf16(value.bytes, bytes / 2,
+						   (char *)text->bytes + text->size);
+		else
+			memcpy(text->bytes + text->size, value.bytes, bytes);
 		text->size += bytes;
+		rp_outbuf_put_u8(text, 0);
 	}
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf.h"
 #include "nettrace/outbuf.h"
 
 /* No integer with fewer digits exceeds 64 bits. */
@@ -108,7 +109,42 @@ static void replace_nuls(char *string, size_t bytes)
 	}
 }
 
-/* json-c checks the escapes and the UTF-8. */
+/* Put the characters from `begin` on. */
+static void put_ascii(struct text_check *check, const char *begin)
+{
+	const size_t bytes = (size_t)(check->at - begin);
+
+	rp_outbuf_put(&check->out, begin, bytes);
+	if (!check->out.failed)
+		replace_nuls((char *)check->out.bytes + check->out.size - bytes, bytes);
+}
+
+/*
+ * Put the character as an escape: the strict mode of json-c 0.18 takes its bytes, which are above
+ * 127, for control characters. Return: false: it is no UTF-8.
+ */
+static bool put_escaped(struct text_check *check)
+{
+	const uint8_t *at = (const uint8_t *)check->at;
+	const uint32_t character = rp_utf8_next(&at, (const uint8_t *)check->end);
+	char escape[16];
+	int bytes;
+
+	if (character == 0xfffd && (check->end - check->at < 3 ||
+				    memcmp(check->at, "\xef\xbf\xbd", 3) != 0))
+		return false;
+	if (character < 0x10000)
+		bytes = snprintf(escape, sizeof(escape), "\\u%04x", character);
+	else
+		bytes = snprintf(escape, sizeof(escape), "\\u%04x\\u%04x",
+				 0xd800 + ((character - 0x10000) >> 10),
+				 0xdc00 + ((character - 0x10000) & 0x3ff));
+	rp_outbuf_put(&check->out, escape, (size_t)bytes);
+	check->at = (const char *)at;
+	return true;
+}
+
+/* json-c checks the escapes. */
 static bool check_string(struct text_check *check)
 {
 	const char *begin = check->at++;
@@ -116,15 +152,19 @@ static bool check_string(struct text_check *check)
 	while (check->at < check->end && *check->at != '"') {
 		if ((unsigned char)*check->at < ' ')
 			return false;
-		check->at += *check->at == '\\' && check->end - check->at > 1 ? 2 : 1;
+		if ((unsigned char)*check->at > 127) {
+			put_ascii(check, begin);
+			if (!put_escaped(check))
+				return false;
+			begin = check->at;
+		} else {
+			check->at += *check->at == '\\' && check->end - check->at > 1 ? 2 : 1;
+		}
 	}
 	/* json-c reports a string without an end. */
 	if (check->at < check->end)
 		check->at++;
-	rp_outbuf_put(&check->out, begin, (size_t)(check->at - begin));
-	if (!check->out.failed)
-		replace_nuls((char *)check->out.bytes + check->out.size - (check->at - begin),
-			     (size_t)(check->at - begin));
+	put_ascii(check, begin);
 	return true;
 }
 
@@ -148,17 +188,27 @@ static bool check_word(struct text_check *check)
 /* Check the token at which the text is. Return: whether it may be in a JSON text. */
 static bool check_token(struct text_check *check)
 {
-	const char character = *check->at;
-
-	if (character == '"')
+	switch (*check->at) {
+	case '"':
 		return check_string(check);
-	if (character == '-' || isdigit((unsigned char)character))
+	case '-':
+	case '0' ... '9':
 		return check_number(check);
-	if (!character || !strchr("{}[],: \t\r\n", character))
+	case '{':
+	case '}':
+	case '[':
+	case ']':
+	case ',':
+	case ':':
+	case ' ':
+	case '\t':
+	case '\r':
+	case '\n':
+		rp_outbuf_put_u8(&check->out, (uint8_t)*check->at++);
+		return true;
+	default:
 		return check_word(check);
-	rp_outbuf_put_u8(&check->out, (uint8_t)character);
-	check->at++;
-	return true;
+	}
 }
 
 /* Return: 0; -EBADMSG, and the offset of the error. */
@@ -183,7 +233,7 @@ static int parse(const struct rp_outbuf *text, struct json_object **ret_value, c
 
 	if (!tokener)
 		return -ENOMEM;
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	*ret_value = json_tokener_parse_ex(tokener, (const char *)text->bytes, (int)text->size);
 	error = json_tokener_get_error(tokener);
 	json_tokener_free(tokener);

@@ -35,7 +35,7 @@ bool rp_loss_event_read(const struct rp_reader_event *event, struct rp_loss_even
 	struct rp_loss_event loss = { .is_of_machine = is_of_machine(event->type) };
 	struct rp_value value = RP_VALUE_INIT;
 	struct rp_fields fields;
-	uint64_t ring = 0;
+	uint64_t ring = RP_LOSS_NO_RING;
 
 	rp_reader_get_fields(event, &fields);
 	if (rp_fields_find(&fields, "reason", &value) != 0 ||

@@ -10,9 +10,11 @@
 
 #include <ringpipe/reader.h>
 
+#define RP_LOSS_NO_RING UINT32_MAX	/* see src/lib/core/losses.c */
+
 struct rp_loss_event {
 	bool is_of_machine;
-	uint32_t ring;			/* of the library's events; 0: of the machine's */
+	uint32_t ring;			/* RP_LOSS_NO_RING: no ring counted it */
 	char reason[64];		/* a longer text is cut */
 	uint64_t lost;
 };

@@ -2,9 +2,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,10 +14,12 @@
 #include "base/file.h"
 #include "tools/trace/output.h"
 #include "tools/cli/display_text.h"
+#include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
 
-/* How long a full pipe delays the end of a session. */
+/* How long a full pipe delays the end of a session, and how long a filter does. */
 #define STOP_MS 2000
+#define STOP_FILTER_MS 20000
 
 char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 {
@@ -62,7 +66,8 @@ int rp_output_open(struct rp_output *output, const char *path, bool force)
 	output->path = is_stdout ? "standard output" : path;
 	output->filter_fd = output->status_fd = -1;
 	output->copy_fd = output->stop_fd = 0;
-	output->is_stopping = output->waits_again = false;
+	output->takes_signals = NULL;
+	output->is_stopping = output->is_cancelled = output->is_socket = false;
 	output->compress = NULL;
 	output->made = fd >= 0 && !is_stdout;
 	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
@@ -86,51 +91,130 @@ int rp_output_begin(struct rp_output *output)
 	return output->regular && ftruncate(output->fd, 0) ? -errno : 0;
 }
 
-static int write_or_stop(const struct rp_output *output, const char *bytes, size_t size)
+/* Handle a readable `stop_fd`. Return: whether the wait ends. */
+static bool takes_stop(struct rp_output *output)
 {
-	while (size) {
+	if (output->takes_signals)
+		return output->takes_signals(output->signals_data);
+	output->is_stopping = true;
+	return false;
+}
+
+/*
+ * Wait for the descriptor, without a deadline until a stop is requested. Return: 0; -ECANCELED.
+ */
+static int wait_or_stop(struct rp_output *output, int fd, short events)
+{
+	const int stop_ms = output->filter_fd >= 0 ? STOP_FILTER_MS : STOP_MS;
+	int64_t end_ms = 0;
+
+	/* Signals may have been read since the last wait. */
+	if (output->takes_signals && output->takes_signals(output->signals_data))
+		output->is_cancelled = true;
+	while (!output->is_cancelled) {
+		const bool leaves_signals = output->is_stopping && !output->takes_signals;
 		struct pollfd waits[] = {
-			{ .fd = output->fd, .events = POLLOUT },
-			{ .fd = output->stop_fd, .events = POLLIN },
+			{ .fd = fd, .events = events },
+			{ .fd = leaves_signals ? -1 : output->stop_fd, .events = POLLIN },
 		};
-		const ssize_t written = write(output->fd, bytes, size);
-		int ready;
+		int ready, timeout_ms = -1;
+
+		if (output->is_stopping) {
+			const int64_t now_ms = rp_now_ms();
+
+			end_ms = end_ms ? end_ms : now_ms + stop_ms;
+			timeout_ms = end_ms > now_ms ? (int)(end_ms - now_ms) : 0;
+		}
+		ready = poll(waits, 2, timeout_ms);
+		if (ready > 0 && waits[0].revents)
+			return 0;
+		output->is_cancelled = ready == 0 || (ready > 0 && takes_stop(output));
+	}
+	return -ECANCELED;
+}
+
+static int write_or_stop(struct rp_output *output, const char *bytes, size_t size)
+{
+	const int fd = output->filter_fd >= 0 ? output->filter_fd : output->fd;
+
+	while (size) {
+		const ssize_t written = output->is_socket ?
+			send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) :
+			write(fd, bytes, size);
 
 		if (written >= 0) {
 			bytes += written;
 			size -= (size_t)written;
 			continue;
 		}
+		/* A filter ends with its reader, or because it failed. */
 		if (errno == EPIPE)
-			return -ECANCELED;
+			return output->filter_fd >= 0 && rp_output_has_reader(output) ? -EPIPE :
+			       -ECANCELED;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		ready = poll(waits, 2, output->is_stopping ? STOP_MS : -1);
-		if (ready > 0 && !waits[0].revents && output->waits_again)
-			ready = poll(waits, 1, STOP_MS);
-		if (ready == 0 || (ready > 0 && !waits[0].revents))
+		if (wait_or_stop(output, fd, POLLOUT))
 			return -ECANCELED;
 	}
 	return 0;
 }
 
-void rp_output_make_interruptible(struct rp_output *output, int stop_fd)
+void rp_output_make_interruptible(struct rp_output *output, int stop_fd,
+				  bool (*takes_signals)(void *data), void *data)
 {
 	struct stat stat;
 	char path[32];
 	int fd;
 
-	if (fstat(output->fd, &stat) != 0 || !S_ISFIFO(stat.st_mode))
+	output->takes_signals = takes_signals;
+	output->signals_data = data;
+	if (output->filter_fd >= 0) {
+		if (fcntl(output->filter_fd, F_SETFL, O_NONBLOCK) == 0)
+			output->stop_fd = stop_fd;
+		return;
+	}
+	if (fstat(output->fd, &stat) != 0)
+		return;
+	if (S_ISSOCK(stat.st_mode)) {
+		output->is_socket = true;
+		output->stop_fd = stop_fd;
+	}
+	if (!S_ISFIFO(stat.st_mode))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", output->fd);
 	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (dup3(fd, output->fd, O_CLOEXEC) >= 0) {
+	if (dup3(fd, output->fd, O_CLOEXEC) >= 0)
 		output->stop_fd = stop_fd;
-		output->waits_again = true;
-	}
 	close(fd);
+}
+
+void rp_output_end_interruptible(struct rp_output *output)
+{
+	output->stop_fd = 0;
+	output->takes_signals = NULL;
+}
+
+bool rp_output_has_reader(const struct rp_output *output)
+{
+	struct pollfd wait = { .fd = output->fd };
+
+	return poll(&wait, 1, 0) <= 0 || !(wait.revents & (POLLERR | POLLHUP));
+}
+
+void rp_output_report_unread(const struct rp_output *output)
+{
+	if (rp_output_has_reader(output))
+		rp_tool_error("the reader of %s has stopped reading; the trace stops before its "
+			      "end", output->path);
+}
+
+int rp_output_put(struct rp_output *output, const void *bytes, size_t size)
+{
+	if (output->stop_fd)
+		return write_or_stop(output, bytes, size);
+	return rp_file_write(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
 }
 
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
@@ -138,10 +222,28 @@ int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 	if (output->copy_fd && rp_file_write(output->copy_fd, bytes, size) != 0)
 		rp_output_drop_copy(output);
 	if (output->compress)
-		return output->compress(output->compressor, output->fd, bytes, size);
-	if (output->stop_fd)
-		return write_or_stop(output, bytes, size);
-	return rp_file_write(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
+		return output->compress(output->compressor, output, bytes, size);
+	return rp_output_put(output, bytes, size);
+}
+
+static ssize_t write_stream(void *data, const char *bytes, size_t size)
+{
+	const struct rp_output *output = data;
+	const int ret = rp_output_write(data, bytes, size);
+
+	/* A caller that cancels nothing reports what happened: nothing reads the pipe any more. */
+	errno = ret == -ECANCELED && !output->is_cancelled ? EPIPE : -ret;
+	return ret ? 0 : (ssize_t)size;
+}
+
+FILE *rp_output_open_stream(struct rp_output *output)
+{
+	return fopencookie(output, "w", (cookie_io_functions_t){ .write = write_stream });
+}
+
+bool rp_output_is_full(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 }
 
 bool rp_output_filter_says(struct rp_output *output, char word)
@@ -157,15 +259,20 @@ bool rp_output_filter_says(struct rp_output *output, char word)
 
 int rp_output_filter_end(struct rp_output *output)
 {
-	bool done;
+	int ret = 0;
 
 	if (output->filter_fd < 0)
 		return 0;
 	close(output->filter_fd);
-	done = rp_output_filter_says(output, 'd');
+	if (output->stop_fd)
+		ret = wait_or_stop(output, output->status_fd, POLLIN);
+	if (ret)
+		kill(output->filter_pid, SIGKILL);
+	else if (!rp_output_filter_says(output, 'd'))
+		ret = -EIO;
 	close(output->status_fd);
 	output->filter_fd = output->status_fd = -1;
-	return done ? 0 : -EIO;
+	return ret;
 }
 
 int rp_output_close(struct rp_output *output)

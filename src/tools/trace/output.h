@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct rp_compressor;
@@ -15,15 +16,26 @@ struct rp_output {
 	int filter_fd;			/* input of a filter program that writes to fd; or -1 */
 	int status_fd;			/* on which the filter program reports; or -1 */
 	int copy_fd;			/* of rp_output_copy(); 0: none */
+	pid_t filter_pid;		/* of the filter program */
 	/*
-	 * For a pipe with O_NONBLOCK: a write waits until this is readable, and no longer than two
-	 * seconds once `is_stopping` is set. 0: none.
+	 * The descriptor of rp_signals_open(), for a socket, or a pipe with O_NONBLOCK. A write
+	 * waits without a deadline until `is_stopping` is set, and then as long as the reader reads
+	 * something every two seconds. 0: none.
 	 */
 	int stop_fd;
+	/*
+	 * Take the signals that arrive during the wait, and set `is_stopping` if they request so.
+	 * Return: whether the wait ends immediately. NULL: signals stay pending, and set
+	 * `is_stopping`.
+	 */
+	bool (*takes_signals)(void *data);
+	void *signals_data;
 	bool is_stopping;
-	bool waits_again;		/* also wait two seconds after `stop_fd` became readable */
-	/* Writes in place of write(2); NULL: the file has the bytes as they are. */
-	int (*compress)(struct rp_compressor *compressor, int fd, const void *bytes, size_t size);
+	bool is_cancelled;		/* a wait was; no later one begins */
+	bool is_socket;			/* if `stop_fd` is set */
+	/* Compresses, and calls rp_output_put(); NULL: the file has the bytes as they are. */
+	int (*compress)(struct rp_compressor *compressor, struct rp_output *output,
+			const void *bytes, size_t size);
 	struct rp_compressor *compressor;	/* of the caller */
 	bool made;			/* created here; removed if nothing is written */
 	bool regular;			/* a file that can be read back; not a pipe or device */
@@ -45,22 +57,40 @@ bool rp_output_is_taken(const char *path);
  */
 int rp_output_open(struct rp_output *output, const char *path, bool force);
 /*
- * Let `stop_fd`, as above, interrupt writes if the output is a pipe. The pipe is opened again,
- * because O_NONBLOCK would otherwise apply to all processes that share it. Other outputs, and pipes
- * that cannot be opened again, remain as they are.
+ * Let `stop_fd`, as above, interrupt writes if the output is a socket or a pipe, or has a filter.
+ * The pipe is opened again, because O_NONBLOCK would otherwise apply to all processes that share
+ * it. Other outputs, and pipes that cannot be opened again, remain as they are.
  */
-void rp_output_make_interruptible(struct rp_output *output, int stop_fd);
+void rp_output_make_interruptible(struct rp_output *output, int stop_fd,
+				  bool (*takes_signals)(void *data), void *data);
+/* From now on, no signal interrupts writes: before the caller closes `stop_fd`. */
+void rp_output_end_interruptible(struct rp_output *output);
+/* Whether a process can read what is written. It is always so if the output is not a pipe. */
+bool rp_output_has_reader(const struct rp_output *output);
+/* Print that the reader has stopped reading, unless it has left. */
+void rp_output_report_unread(const struct rp_output *output);
 /* Truncates the file. Return: 0 or -errno. */
 int rp_output_begin(struct rp_output *output);
 /*
- * Return: 0; -ECANCELED: `stop_fd` ended the wait for a full pipe, or the pipe's reader has left;
+ * Return: 0; -ECANCELED: a signal ended the wait for a full pipe, or the pipe's reader has left;
  * other -errno, for example on a full disk: the file then holds what was written before.
  */
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size);
+/*
+ * Return: a stream that writes to the output, which must exist longer; NULL: no memory. If a write
+ * fails, errno has its error.
+ */
+FILE *rp_output_open_stream(struct rp_output *output);
+/* Whether the error, -errno, is of a file that cannot grow: by its disk, a quota or a limit. */
+bool rp_output_is_full(int error);
+/* Write bytes that are compressed already. Return: likewise. */
+int rp_output_put(struct rp_output *output, const void *bytes, size_t size);
 /* Waits for the character that the filter program writes when it is ready or done. */
 bool rp_output_filter_says(struct rp_output *output, char word);
 /*
- * Closes the input of the filter program. Return: 0; -EIO if the program failed, which it reported.
+ * Closes the input of the filter program, and waits until it has written the rest. Return: 0; -EIO
+ * if the program failed, which it reported; -ECANCELED if a signal ended the wait: the program was
+ * killed.
  */
 int rp_output_filter_end(struct rp_output *output);
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parts of the conversion of perf.data: perf_put.c writes events, perf_kernel.c names functions
- * of the kernel, perf_waits.c makes waits of switches, and perf_data.c reads the other records.
+ * of the kernel, perf_waits.c makes waits of switches, perf_tables.c has the processes and threads,
+ * and perf_data.c reads the other records.
  */
 #ifndef RP_TOOL_PERF_COPY_H
 #define RP_TOOL_PERF_COPY_H
@@ -107,6 +108,7 @@ int rp_perf_put_features(struct rp_perf_copy *copy);
 /* Return: the process or thread, made if necessary; NULL: no memory, or too many of them. */
 struct rp_perf_process *rp_perf_get_process(struct rp_perf_copy *copy, uint32_t pid);
 struct rp_perf_thread *rp_perf_get_thread(struct rp_perf_copy *copy, uint32_t tid);
+void rp_perf_tables_fini(struct rp_perf_copy *copy);	/* frees all of them */
 
 /* Copy the addresses of a stack without the marks of contexts. Return: their number. */
 uint32_t rp_perf_copy_frames(const uint8_t *frames, uint64_t count,

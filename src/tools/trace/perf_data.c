@@ -2,7 +2,6 @@
 #include "tools/trace/perf_data.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,47 +22,6 @@
 bool rp_perf_data_is_magic(const uint8_t start[4])
 {
 	return memcmp(start, "PERF", 4) == 0 || memcmp(start, "2ELI", 4) == 0;
-}
-
-/* Both structs begin with their key. */
-static int compare_keys(const void *left, const void *right)
-{
-	uint32_t a, b;
-
-	memcpy(&a, left, sizeof(a));
-	memcpy(&b, right, sizeof(b));
-	return (a > b) - (a < b);
-}
-
-/* Return: the struct of the key, of `size` bytes; NULL: no memory, or `max` of them exist. */
-static void *get(void **tree, uint32_t key, size_t size, size_t *count, size_t max)
-{
-	void **found = tfind(&key, tree, compare_keys), *made;
-
-	if (found)
-		return *found;
-	made = *count < max ? calloc(1, size) : NULL;
-	if (!made)
-		return NULL;
-	memcpy(made, &key, sizeof(key));
-	if (!tsearch(made, tree, compare_keys)) {
-		free(made);
-		return NULL;
-	}
-	++*count;
-	return made;
-}
-
-struct rp_perf_process *rp_perf_get_process(struct rp_perf_copy *copy, uint32_t pid)
-{
-	return get(&copy->processes, pid, sizeof(struct rp_perf_process), &copy->process_count,
-		   RP_PERF_PROCESSES_MAX);
-}
-
-struct rp_perf_thread *rp_perf_get_thread(struct rp_perf_copy *copy, uint32_t tid)
-{
-	return get(&copy->threads, tid, sizeof(struct rp_perf_thread), &copy->thread_count,
-		   RP_PERF_PROCESSES_MAX);
 }
 
 static int take_sample(struct rp_perf_copy *copy, const struct rp_perf_entry *record)
@@ -345,15 +303,6 @@ static int convert(struct rp_perf_copy *copy)
 	return ret == 0 && fflush(copy->out) != 0 ? -errno : ret;
 }
 
-static void free_process(void *node)
-{
-	struct rp_perf_process *process = node;
-
-	free(process->mappings);
-	rp_thread_table_fini(&process->kernel_functions);
-	free(process);
-}
-
 int rp_perf_data_convert(const void *bytes, size_t size, const char *path, int *ret_fd)
 {
 	struct rp_perf_copy *copy = calloc(1, sizeof(*copy));
@@ -382,8 +331,7 @@ int rp_perf_data_convert(const void *bytes, size_t size, const char *path, int *
 		if (copy->out)
 			fclose(copy->out);
 		rp_encoder_destroy(copy->encoder);
-		tdestroy(copy->processes, free_process);
-		tdestroy(copy->threads, free);
+		rp_perf_tables_fini(copy);
 		rp_kernel_symbols_fini(&copy->kernel.symbols);
 		rp_perf_file_fini(&copy->file);
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "nettrace/event_header.h"
 #include "tools/cli/display_text.h"
 #include "tools/trace/trace_merge.h"
@@ -51,7 +52,24 @@ static size_t find(const struct rp_processes *processes, uint32_t pid)
 	return i - 1;
 }
 
-static int assign_thread(struct rp_processes *processes, struct rp_cursor c)
+/* Note that the thread has another process from now on. */
+static int add_pass(struct rp_processes *processes, const struct rp_thread_slot *slot,
+		    int64_t time_ns)
+{
+	struct rp_thread_pass *grown = rp_array_reserve(processes->passes, processes->pass_count,
+							&processes->pass_capacity, 1,
+							sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	processes->passes = grown;
+	grown[processes->pass_count++] = (struct rp_thread_pass){
+		.thread = slot->thread, .until_ns = time_ns, .index = slot->sequence - 1,
+	};
+	return 0;
+}
+
+static int assign_thread(struct rp_processes *processes, struct rp_cursor c, int64_t time_ns)
 {
 	struct rp_thread_slot *slot;
 	uint64_t thread;
@@ -66,6 +84,8 @@ static int assign_thread(struct rp_processes *processes, struct rp_cursor c)
 		return 0;
 	processes->has_threads = true;
 	ret = rp_thread_table_add(&processes->threads, thread, &slot);
+	if (ret == 0 && slot->sequence && processes->rows[slot->sequence - 1].pid != pid)
+		ret = add_pass(processes, slot, time_ns);
 	if (ret == 0)
 		slot->sequence = (uint32_t)index + 1;
 	return ret;
@@ -116,8 +136,8 @@ int rp_processes_follow(struct rp_processes *processes, const struct rp_reader_e
 	if (id >= RP_TRACE_MERGE_PROCESS && id <= RP_TRACE_MERGE_END &&
 	    !strcmp(event->type->provider, RP_TRACE_MERGE_PROVIDER))
 		return id == RP_TRACE_MERGE_PROCESS ? add(processes, c) :
-		       id == RP_TRACE_MERGE_THREAD ? assign_thread(processes, c) : end(processes,
-										       c);
+		       id == RP_TRACE_MERGE_THREAD ?
+		       assign_thread(processes, c, event->time_ns) : end(processes, c);
 	slot = processes->count ? rp_thread_table_find(&processes->threads, event->thread) : NULL;
 	if (processes->count && !slot && !processes->has_threads &&
 	    take_thread(processes, event, &slot) < 0)
@@ -129,6 +149,53 @@ int rp_processes_follow(struct rp_processes *processes, const struct rp_reader_e
 	return 0;
 }
 
+int rp_processes_follow_id(struct rp_processes *processes, const struct rp_reader_event *event,
+			   uint64_t *ret_process)
+{
+	size_t index;
+	int ret = rp_processes_follow(processes, event, &index);
+
+	*ret_process = index != SIZE_MAX && processes->has_threads ?
+		       processes->rows[index].pid : event->process;
+	return ret;
+}
+
+static int compare_passes(const void *left, const void *right)
+{
+	const struct rp_thread_pass *a = left, *b = right;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return (a->until_ns > b->until_ns) - (a->until_ns < b->until_ns);
+}
+
+void rp_processes_sort(struct rp_processes *processes)
+{
+	if (processes->pass_count)
+		qsort(processes->passes, processes->pass_count, sizeof(*processes->passes),
+		      compare_passes);
+}
+
+uint64_t rp_processes_find(const struct rp_processes *processes,
+			   const struct rp_reader_event *event)
+{
+	const struct rp_thread_slot *slot = processes->has_threads ?
+		rp_thread_table_find(&processes->threads, event->thread) : NULL;
+	const struct rp_thread_pass *passes = processes->passes;
+	size_t row, at;
+
+	if (!slot)
+		return event->process;
+	row = slot->sequence - 1;
+	at = RP_PARTITION_POINT(index, processes->pass_count,
+		passes[index].thread < event->thread ||
+		(passes[index].thread == event->thread &&
+		 passes[index].until_ns <= event->time_ns));
+	if (at < processes->pass_count && passes[at].thread == event->thread)
+		row = passes[at].index;
+	return processes->rows[row].pid;
+}
+
 void rp_processes_fini(struct rp_processes *processes)
 {
 	for (size_t i = 0; i < processes->count; i++) {
@@ -136,6 +203,7 @@ void rp_processes_fini(struct rp_processes *processes)
 		free(processes->rows[i].command_line);
 	}
 	free(processes->rows);
+	free(processes->passes);
 	rp_thread_table_fini(&processes->threads);
 }
 

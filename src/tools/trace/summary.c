@@ -283,6 +283,21 @@ static int read_payload(struct rp_summary *summary, enum rp_kind_role role,
 	return 0;
 }
 
+/* In version 4, events of their own state the processes of threads. */
+static uint64_t process_of(const struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	return summary->process == SIZE_MAX ? event->process :
+					      summary->processes.rows[summary->process].pid;
+}
+
+static int take_hot(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	struct rp_reader_event own = *event;
+
+	own.process = process_of(summary, event);
+	return rp_hot_functions_take(&summary->hot, &own);
+}
+
 /* Learn from an event what describes the trace. `ret_kind`: the event's kind. */
 static int follow_event(struct rp_summary *summary, const struct rp_reader_event *event,
 			struct rp_kind **ret_kind)
@@ -303,7 +318,7 @@ static int follow_event(struct rp_summary *summary, const struct rp_reader_event
 	}
 	*ret_kind = kind;
 	if (kind->is_of_machine && !rp_hot_functions_is_sample(event->type)) {
-		ret = rp_hot_functions_take(&summary->hot, event);
+		ret = take_hot(summary, event);
 		if (ret)
 			return ret;
 	}
@@ -320,7 +335,7 @@ static int count_event(struct rp_summary *summary, struct rp_kind *kind,
 	summary->stacks += event->frame_count > 0;
 	summary->stacks_cut += is_cut(summary, event);
 	if (!ret && kind->is_of_machine && rp_hot_functions_is_sample(event->type))
-		ret = rp_hot_functions_take(&summary->hot, event);
+		ret = take_hot(summary, event);
 	return ret ? ret : count_activity(summary, &event->activity);
 }
 
@@ -440,8 +455,7 @@ static bool is_wanted(struct rp_summary *summary, const struct rp_reader *reader
 	struct rp_process *process = summary->process == SIZE_MAX ? NULL :
 				     &summary->processes.rows[summary->process];
 	const bool is_wanted = rp_reader_is_inside(reader, event) &&
-		(!where || rp_expression_matches(where, event, process ? process->pid :
-							       event->process));
+		(!where || rp_expression_matches(where, event, process_of(summary, event)));
 
 	if (!is_wanted && process)
 		process->events--;

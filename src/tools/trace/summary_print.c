@@ -2,12 +2,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cli/json.h"
 #include "tools/cli/rows.h"
 #include "tools/trace/summary.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
+#include "tools/trace/loss_event.h"
 
 static uint64_t duration_ns(const struct rp_summary *summary)
 {
@@ -15,19 +17,97 @@ static uint64_t duration_ns(const struct rp_summary *summary)
 	       (uint64_t)(summary->last_ns - summary->from_ns) : 0;
 }
 
-static void print_losses(const struct rp_summary *summary)
-{
-	char text[RP_TEXT_MAX];
+/* The losses of one reason, in all rings or outside of rings. */
+struct reason_losses {
+	const char *reason;
+	uint64_t count, rings;
+	const struct rp_loss *worst;
+};
 
-	printf("Lost       %s\n", rp_text_count(summary->stats.lost, text));
+static int compare_reasons(const void *left, const void *right)
+{
+	const struct rp_loss *a = *(struct rp_loss *const *)left;
+	const struct rp_loss *b = *(struct rp_loss *const *)right;
+	const int order = strcmp(a->reason, b->reason);
+
+	return order ? order : (a->ring > b->ring) - (a->ring < b->ring);
+}
+
+static int compare_counts(const void *left, const void *right)
+{
+	const struct reason_losses *a = left, *b = right;
+
+	return a->count != b->count ? (a->count < b->count) - (a->count > b->count) :
+				      strcmp(a->reason, b->reason);
+}
+
+/* Return: the number of reasons. `reasons` has space for each loss. The losses are sorted. */
+static size_t sum_by_reason(const struct rp_summary *summary, struct reason_losses *reasons)
+{
+	size_t count = 0;
+
+	qsort(summary->losses, summary->loss_count, sizeof(*summary->losses), compare_reasons);
 	for (size_t i = 0; i < summary->loss_count; i++) {
 		const struct rp_loss *loss = summary->losses[i];
-		char *reason = rp_text_clean(loss->reason, true);
+		struct reason_losses *last = count ? &reasons[count - 1] : NULL;
 
-		printf("           %s in ring %" PRIu32 ": %s\n", rp_text_count(loss->count, text),
-		       loss->ring, reason ? reason : "?");
-		free(reason);
+		/* Losses outside of rings have a row of their own. */
+		if (!last || loss->ring == RP_LOSS_NO_RING ||
+		    strcmp(last->reason, loss->reason) != 0) {
+			last = &reasons[count++];
+			*last = (struct reason_losses){ .reason = loss->reason, .worst = loss };
+		}
+		last->count += loss->count;
+		last->rings++;
+		if (loss->count > last->worst->count)
+			last->worst = loss;
 	}
+	qsort(reasons, count, sizeof(*reasons), compare_counts);
+	return count;
+}
+
+/*
+ * A machine with many processors has many rings, so each reason has one row. Return: false without
+ * memory.
+ */
+static bool print_reason(const struct reason_losses *losses)
+{
+	char text[RP_TEXT_MAX], *reason = rp_text_clean(losses->reason, true);
+
+	if (!reason)
+		return false;
+	printf("           %s", rp_text_count(losses->count, text));
+	if (losses->rings > 1)
+		printf(" in %" PRIu64 " rings, %s of them", losses->rings,
+		       rp_text_count(losses->worst->count, text));
+	if (losses->worst->ring != RP_LOSS_NO_RING)
+		printf(" in ring %" PRIu32, losses->worst->ring);
+	printf(": %s\n", reason);
+	free(reason);
+	return true;
+}
+
+/* Return: the exit status; without memory, an error, because the reasons are missing. */
+static int print_losses(const struct rp_summary *summary)
+{
+	struct reason_losses *reasons;
+	char text[RP_TEXT_MAX];
+	bool is_complete;
+	size_t count;
+
+	printf("Lost       %s\n", rp_text_count(summary->stats.lost, text));
+	if (!summary->loss_count)
+		return RP_EXIT_OK;
+	reasons = calloc(summary->loss_count, sizeof(*reasons));
+	is_complete = reasons != NULL;
+	count = reasons ? sum_by_reason(summary, reasons) : 0;
+	for (size_t i = 0; is_complete && i < count; i++)
+		is_complete = print_reason(&reasons[i]);
+	free(reasons);
+	if (is_complete)
+		return RP_EXIT_OK;
+	rp_tool_error("out of memory");
+	return RP_EXIT_FAILURE;
 }
 
 static void print_window(const struct rp_summary *summary)
@@ -53,9 +133,10 @@ static void print_processes(const struct rp_processes *processes)
 		parent[0] = '\0';
 		if (process->parent)
 			snprintf(parent, sizeof(parent), " (of %" PRIu32 ")", process->parent);
-		printf("           %" PRIu32 " %s%s: %s events, %s lost%s\n",
+		printf("           %" PRIu32 " %s%s: %s, %s lost%s\n",
 		       process->pid, name ? name : "?", parent,
-		       rp_text_count(process->events, events), rp_text_count(process->lost, lost),
+		       rp_text_counted(process->events, "event", events),
+		       rp_text_count(process->lost, lost),
 		       process->complete ? "" : ", stops before its end");
 		free(name);
 	}
@@ -73,12 +154,13 @@ static void print_text_row(const char *title, const char *value)
 /* Print where the trace is from; perf.data does not have all of this. */
 static void print_origin(const struct rp_summary *summary)
 {
-	char text[RP_TEXT_MAX];
+	char text[RP_TEXT_MAX], processors[RP_TEXT_MAX];
 
 	print_text_row("Host      ", summary->host);
 	if (summary->info.process_id)
-		printf("Process    %" PRIu32 " on %" PRIu32 " processors\n",
-		       summary->info.process_id, summary->info.processors);
+		printf("Process    %" PRIu32 " on %s\n",
+		       summary->info.process_id,
+		       rp_text_counted(summary->info.processors, "processor", processors));
 	else if (summary->info.processors)
 		printf("Processors %" PRIu32 "\n", summary->info.processors);
 	if (summary->processes.count)
@@ -89,10 +171,12 @@ static void print_origin(const struct rp_summary *summary)
 		printf("Started    %s UTC\n", rp_text_utc(summary->info.start_utc_ns, text));
 }
 
-static void print_header(const struct rp_summary *summary, const struct rp_summary_view *view)
+/* Return: the exit status. */
+static int print_header(const struct rp_summary *summary, const struct rp_summary_view *view)
 {
 	char text[RP_TEXT_MAX], more[RP_TEXT_MAX];
 	char *path = rp_text_clean(view->path, true);
+	int status;
 
 	printf("File       %s, %s\n", path ? path : "?",
 	       rp_text_bytes(summary->stats.bytes, text));
@@ -105,7 +189,7 @@ static void print_header(const struct rp_summary *summary, const struct rp_summa
 		       rp_text_duration(summary->step_ns, text));
 	printf("Events     %s, %s a second\n", rp_text_count(summary->stats.events, text),
 	       rp_text_rate(summary->stats.events, duration_ns(summary), more));
-	print_losses(summary);
+	status = print_losses(summary);
 	if (summary->skipped)
 		printf("Skipped    %s, by the events' limits\n",
 		       rp_text_count(summary->skipped, text));
@@ -116,8 +200,8 @@ static void print_header(const struct rp_summary *summary, const struct rp_summa
 	else if (summary->rules_missing)
 		fputs(", some may be cut", stdout);
 	if (summary->rules_missing)
-		printf(": %s unwind rules were not cached yet",
-		       rp_text_count(summary->rules_missing, text));
+		printf(": %s not cached yet",
+		       rp_text_counted(summary->rules_missing, "unwind rule", text));
 	putchar('\n');
 	if (summary->activities.count)
 		printf("Activities %s\n", rp_text_count(summary->activities.count, text));
@@ -127,6 +211,7 @@ static void print_header(const struct rp_summary *summary, const struct rp_summa
 		printf("Complete   no: %s\n", view->error);
 	else
 		printf("Complete   %s\n", summary->stats.ended ? "yes" : "no");
+	return status;
 }
 
 static void add_stats(struct rp_rows *rows, uint64_t events, uint64_t bytes, uint64_t ns)
@@ -250,13 +335,12 @@ static int print_text(struct rp_summary *summary, const struct rp_summary_view *
 	};
 	const struct choice choice = choose(summary, view);
 	struct omitted omitted = { 0 };
-	int status = RP_EXIT_OK;
+	int status = print_header(summary, view);
 	struct rp_rows rows;
 	char text[RP_TEXT_MAX];
 
-	print_header(summary, view);
-	if (!summary->kind_count)
-		return RP_EXIT_OK;
+	if (status || !summary->kind_count)
+		return status;
 	rp_rows_init(&rows, RP_FORMAT_TEXT, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < summary->provider_count; i++)
 		add_provider(&rows, summary, i, &choice, &omitted);
@@ -265,7 +349,8 @@ static int print_text(struct rp_summary *summary, const struct rp_summary_view *
 		status = rp_rows_print(&rows);
 	}
 	if (omitted.kinds)
-		printf("\n%zu more kinds of events were less frequent.\n", omitted.kinds);
+		printf("\nNot shown: %s of less frequent events.\n",
+		       rp_text_counted(omitted.kinds, "more kind", text));
 	if (omitted.internal_events)
 		printf(omitted.internal_events == 1 ?
 		       "\n%s event for .NET's tools is not shown; --all shows it.\n" :
@@ -373,7 +458,10 @@ static struct json_object *losses_to_json(const struct rp_summary *summary)
 
 	rp_rows_init(&rows, RP_FORMAT_JSON, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < summary->loss_count; i++) {
-		rp_rows_add_u64(&rows, summary->losses[i]->ring);
+		if (summary->losses[i]->ring == RP_LOSS_NO_RING)
+			rp_rows_add(&rows, NULL, NULL);
+		else
+			rp_rows_add_u64(&rows, summary->losses[i]->ring);
 		rp_rows_add_string(&rows, summary->losses[i]->reason);
 		rp_rows_add_u64(&rows, summary->losses[i]->count);
 	}

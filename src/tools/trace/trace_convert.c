@@ -10,6 +10,7 @@
 #include "tools/cli/display_text.h"
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_merge.h"
+#include "tools/trace/trace_restore.h"
 #include "tools/trace/trace_writer.h"
 
 #define TICK_EVENTS 4096u
@@ -26,17 +27,19 @@ struct kind {
 	bool is_rewritten;
 };
 
-enum added { PROCESS, THREAD, THREAD_NAME, KEY_VALUE, LABEL, ADDED_COUNT };
-
 struct rp_trace_convert {
 	struct rp_reader *reader;
 	struct rp_reader_event event;
 	struct rp_trace_writer writer;
 	enum rp_trace_form form;
 	bool adds;			/* from version 6 to 4 */
+	bool restores;			/* from version 4 to 6 */
+	bool holds;			/* from version 4 to 4: the labels of an event */
+	bool is_begun;			/* the head is written */
+	struct rp_trace_restore restore;
 	struct kind *kinds;
 	struct rp_outbuf payload, text;
-	uint32_t added_ids[ADDED_COUNT];
+	uint32_t added_ids[RP_TRACE_ADDED_COUNT];
 	struct rp_thread_table processes; /* processes that ProcessTraced states */
 	struct rp_thread_table threads;	/* thread -> its process, unless that is the trace's */
 	struct rp_thread_table names;	/* threads whose name is stated -> its hash */
@@ -46,38 +49,7 @@ struct rp_trace_convert {
 	struct rp_trace_convert_result *result;
 };
 
-static const struct rp_field process_fields[] = {
-	{ "process_id", .type = RP_TYPE_U32 }, { "parent_id", .type = RP_TYPE_U32 },
-	{ "name", .type = RP_TYPE_STRING }, { "command_line", .type = RP_TYPE_STRING },
-};
-
-static const struct rp_field thread_fields[] = {
-	{ "thread", .type = RP_TYPE_U64 }, { "process_id", .type = RP_TYPE_U32 },
-};
-
-static const struct rp_field name_fields[] = {
-	{ "thread", .type = RP_TYPE_U64 }, { "name", .type = RP_TYPE_STRING },
-};
-
-static const struct rp_field pair_fields[] = {
-	{ "key", .type = RP_TYPE_STRING }, { "value", .type = RP_TYPE_STRING },
-};
-
-#define ADDED(name_, id_, fields_) { \
-	.provider = RP_TRACE_MERGE_PROVIDER, .name = name_, .id = id_, \
-	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
-	.field_count = sizeof(fields_) / sizeof(fields_[0]), \
-}
-
-static const struct rp_definition added_definitions[ADDED_COUNT] = {
-	[PROCESS] = ADDED("ProcessTraced", RP_TRACE_MERGE_PROCESS, process_fields),
-	[THREAD] = ADDED("ThreadOfProcess", RP_TRACE_MERGE_THREAD, thread_fields),
-	[THREAD_NAME] = ADDED("ThreadName", RP_TRACE_MERGE_THREAD_NAME, name_fields),
-	[KEY_VALUE] = ADDED("TraceKeyValue", RP_TRACE_MERGE_KEY_VALUE, pair_fields),
-	[LABEL] = ADDED("EventLabel", RP_TRACE_MERGE_LABEL, pair_fields),
-};
-
-static int define_added(struct rp_trace_convert *convert, enum added kind)
+static int define_added(struct rp_trace_convert *convert, enum rp_trace_added kind)
 {
 	struct rp_outbuf blob = { 0 };
 	int ret;
@@ -85,14 +57,14 @@ static int define_added(struct rp_trace_convert *convert, enum added kind)
 	if (convert->added_ids[kind])
 		return 0;
 	convert->added_ids[kind] = rp_trace_writer_take_id(&convert->writer);
-	rp_metadata_write(&blob, convert->added_ids[kind], &added_definitions[kind]);
+	rp_metadata_write(&blob, convert->added_ids[kind], &rp_trace_added_definitions[kind]);
 	ret = rp_trace_writer_put_definition(&convert->writer, &blob);
 	rp_outbuf_fini(&blob);
 	return ret;
 }
 
 /* Write an event, whose payload is in convert->text, on the thread of the current event. */
-static int put_added(struct rp_trace_convert *convert, enum added kind)
+static int put_added(struct rp_trace_convert *convert, enum rp_trace_added kind)
 {
 	int ret = define_added(convert, kind);
 	const struct rp_trace_writer_event added = {
@@ -109,12 +81,13 @@ static int put_added(struct rp_trace_convert *convert, enum added kind)
 	return ret;
 }
 
-static int add_pair(struct rp_trace_convert *convert, enum added kind, const char *key,
-		    const char *value)
+static int add_label(struct rp_trace_convert *convert, uint8_t kind, const char *key,
+		     const char *value)
 {
 	rp_outbuf_put_text16(&convert->text, key);
 	rp_outbuf_put_text16(&convert->text, value);
-	return put_added(convert, kind);
+	rp_outbuf_put_u8(&convert->text, kind);
+	return put_added(convert, RP_TRACE_ADDED_LABEL);
 }
 
 /* Whether the header of version 4 has the value, or its readers assume it. */
@@ -133,8 +106,11 @@ static int add_key_values(struct rp_trace_convert *convert)
 
 	for (uint32_t i = 0; !ret && !rp_reader_get_key_value(convert->reader, i, &key, &value);
 	     i++) {
-		if (!is_in_header(key, value))
-			ret = add_pair(convert, KEY_VALUE, key, value);
+		if (is_in_header(key, value))
+			continue;
+		rp_outbuf_put_text16(&convert->text, key);
+		rp_outbuf_put_text16(&convert->text, value);
+		ret = put_added(convert, RP_TRACE_ADDED_KEY_VALUE);
 	}
 	return ret;
 }
@@ -158,16 +134,17 @@ static int add_labels(struct rp_trace_convert *convert)
 
 	if (!has_ids_of_trace(event)) {
 		rp_text_hex(event->trace_id, 16, text);
-		ret = add_pair(convert, LABEL, "trace_id", text);
+		ret = add_label(convert, RP_LABEL_TRACE_ID, "trace_id", text);
 		snprintf(text, sizeof(text), "%016" PRIx64, event->span_id);
 		if (!ret && event->span_id)
-			ret = add_pair(convert, LABEL, "span_id", text);
+			ret = add_label(convert, RP_LABEL_SPAN_ID, "span_id", text);
 	}
 	for (uint32_t i = 0; !ret && i < event->label_count; i++) {
 		const struct rp_reader_label *label = &event->labels[i];
 
 		snprintf(text, sizeof(text), "%" PRId64, label->number);
-		ret = add_pair(convert, LABEL, label->key, label->text ? label->text : text);
+		ret = add_label(convert, label->text ? RP_LABEL_TEXT : RP_LABEL_NUMBER, label->key,
+				label->text ? label->text : text);
 	}
 	return ret;
 }
@@ -189,7 +166,7 @@ static int add_name(struct rp_trace_convert *convert)
 	slot->sequence = hash | 1;
 	rp_outbuf_put_u64(&convert->text, convert->event.thread);
 	rp_outbuf_put_text16(&convert->text, name);
-	return put_added(convert, THREAD_NAME);
+	return put_added(convert, RP_TRACE_ADDED_THREAD_NAME);
 }
 
 static bool is_event(const struct rp_reader_event *event, const char *provider, uint32_t id)
@@ -228,7 +205,7 @@ static int add_process(struct rp_trace_convert *convert, uint32_t process)
 	rp_outbuf_put_u32(&convert->text, 0);
 	rp_outbuf_put_text16(&convert->text, name);
 	rp_outbuf_put_text16(&convert->text, "");
-	return put_added(convert, PROCESS);
+	return put_added(convert, RP_TRACE_ADDED_PROCESS);
 }
 
 static uint32_t *process_of(struct rp_trace_convert *convert, uint64_t thread)
@@ -243,8 +220,11 @@ static uint32_t *process_of(struct rp_trace_convert *convert, uint64_t thread)
 	return &slot->sequence;
 }
 
-/* The other trace may have these events, for example because it was converted before. */
-static int follow_added(struct rp_trace_convert *convert)
+/*
+ * The other trace may have these events, for example because it was converted before. Sets
+ * `*ret_process` for a ProcessTraced, which comes before the process of its thread is known.
+ */
+static int follow_added(struct rp_trace_convert *convert, uint64_t *ret_process)
 {
 	const struct rp_reader_event *event = &convert->event;
 	struct rp_cursor c = rp_cursor_over(event->payload, event->payload_bytes);
@@ -260,6 +240,7 @@ static int follow_added(struct rp_trace_convert *convert)
 		ret = rp_thread_table_add(&convert->processes, process, &slot);
 		if (ret == 0)
 			slot->marked = 1;
+		*ret_process = process;
 	} else if (is_event(event, RP_TRACE_MERGE_PROVIDER, RP_TRACE_MERGE_THREAD) &&
 		   rp_cursor_u64(&c, &thread) == 0 && rp_cursor_u32(&c, &process) == 0) {
 		known = process_of(convert, thread);
@@ -285,7 +266,7 @@ static int add_thread(struct rp_trace_convert *convert, uint32_t process)
 		return ret;
 	rp_outbuf_put_u64(&convert->text, convert->event.thread);
 	rp_outbuf_put_u32(&convert->text, process);
-	return put_added(convert, THREAD);
+	return put_added(convert, RP_TRACE_ADDED_THREAD);
 }
 
 /* Find the process of the event, and in version 4 state what only version 6 has. */
@@ -293,12 +274,14 @@ static int state_context(struct rp_trace_convert *convert, uint64_t *ret_process
 {
 	const bool from_v6 = convert->reader->info.version == RP_NETTRACE_V6;
 	const uint32_t *known;
-	int ret = follow_added(convert);
+	int ret;
 
 	*ret_process = convert->event.process;
+	ret = follow_added(convert, ret_process);
 	if (ret)
 		return ret;
-	if (!from_v6 && convert->threads.count) {
+	if (!from_v6 && convert->threads.count &&
+	    !is_event(&convert->event, RP_TRACE_MERGE_PROVIDER, RP_TRACE_MERGE_PROCESS)) {
 		known = process_of(convert, convert->event.thread);
 		*ret_process = known ? *known : 0;
 		return known ? 0 : -ENOMEM;
@@ -379,6 +362,15 @@ static int put_event(struct rp_trace_convert *convert)
 		ret = find_kind(convert, &kind);
 	if (ret)
 		return ret;
+	while (!ret && convert->holds &&
+	       rp_trace_restore_next_held(&convert->restore, &convert->text))
+		ret = put_added(convert, RP_TRACE_ADDED_LABEL);
+	if (convert->restores) {
+		event.row = rp_trace_restore_row(&convert->restore, event.from->thread);
+		ret = rp_trace_restore_labels(&convert->restore, event.from, &event.labels);
+	}
+	if (ret)
+		return ret;
 	event.metadata_id = kind->metadata_id;
 	if (kind->is_rewritten) {
 		convert->payload.size = 0;
@@ -390,6 +382,8 @@ static int put_event(struct rp_trace_convert *convert)
 		event.payload_bytes = PAYLOAD_MAX;
 		is_whole = false;
 	}
+	convert->result->labels_dropped += convert->restore.dropped;
+	convert->restore.dropped = 0;
 	convert->result->cut += !is_whole;
 	ret = convert->payload.failed ? -ENOMEM : rp_trace_writer_event(&convert->writer, &event);
 	convert->result->events += !ret;
@@ -453,6 +447,33 @@ static bool is_omitted(struct rp_trace_convert *convert, struct rp_expression *w
 					       event->process) && !is_description(event);
 }
 
+static int begin(struct rp_trace_convert *convert, struct rp_output *output)
+{
+	if (convert->is_begun)
+		return 0;
+	convert->is_begun = true;
+	return rp_trace_writer_begin(&convert->writer, convert->reader,
+				     convert->form == RP_TRACE_FORM_V4 ? RP_TRACE_VERSION :
+				     RP_NETTRACE_V6, output, &convert->restore.pairs,
+				     convert->restore.pair_count);
+}
+
+/* Return: whether the event states what version 6 has itself, or the next event may need it. */
+static bool is_taken(struct rp_trace_convert *convert, int *ret_error)
+{
+	uint64_t process;
+	int ret = 0;
+
+	/* The head has the pairs, so a later one remains an event. */
+	if (convert->restores && !(convert->is_begun && is_event(&convert->event,
+					RP_TRACE_MERGE_PROVIDER, RP_TRACE_MERGE_KEY_VALUE)))
+		ret = rp_trace_restore_take(&convert->restore, &convert->event);
+	else if (convert->holds)
+		ret = rp_trace_restore_hold(&convert->restore, &convert->event);
+	*ret_error = ret == 1 ? follow_added(convert, &process) : ret;
+	return ret == 1;
+}
+
 /* Return: the reader's result; a failure of the output is in `*ret_output_error`. */
 static int convert_events(struct rp_trace_convert *convert,
 			  const struct rp_trace_convert_plan *plan, int *ret_output_error)
@@ -467,14 +488,22 @@ static int convert_events(struct rp_trace_convert *convert,
 			return 0;
 		}
 		read = rp_reader_next(convert->reader, &convert->event);
+		if (read == 1 && is_taken(convert, ret_output_error))
+			continue;
+		if (!*ret_output_error)
+			*ret_output_error = begin(convert, plan->output);
+		if (*ret_output_error)
+			break;
 		omits = read == 1 && (is_omitted(convert, plan->where) ||
 				      (plan->omits && plan->omits(plan->data, &convert->event)));
 		/* The events that were lost before an omitted one are lost all the same. */
 		*ret_output_error = follow_points(convert, read == 1 && !omits);
 		if (read != 1 || *ret_output_error)
 			break;
-		if (omits)
+		if (omits) {
+			convert->restore.labels.size = convert->restore.dropped = 0;
 			continue;
+		}
 		if (convert->adds && convert->result->events == 0)
 			*ret_output_error = add_key_values(convert);
 		if (!*ret_output_error)
@@ -492,6 +521,7 @@ static void fini(struct rp_trace_convert *convert)
 		free(kind);
 	}
 	rp_trace_writer_fini(&convert->writer);
+	rp_trace_restore_fini(&convert->restore);
 	rp_outbuf_fini(&convert->payload);
 	rp_outbuf_fini(&convert->text);
 	rp_thread_table_fini(&convert->processes);
@@ -505,16 +535,18 @@ int rp_trace_convert(struct rp_reader *reader, const struct rp_trace_convert_pla
 	struct rp_trace_convert convert = {
 		.reader = reader, .event = RP_READER_EVENT_INIT, .form = plan->form,
 		.adds = plan->form == RP_TRACE_FORM_V4 && reader->info.version == RP_NETTRACE_V6,
+		.restores = plan->form != RP_TRACE_FORM_V4 &&
+			    reader->info.version != RP_NETTRACE_V6,
+		.holds = plan->form == RP_TRACE_FORM_V4 && reader->info.version != RP_NETTRACE_V6,
 		.result = ret_result,
 	};
-	int ret = 0;
+	int ret;
 
 	memset(ret_result, 0, sizeof(*ret_result));
-	*ret_output_error = rp_trace_writer_begin(&convert.writer, reader,
-						  plan->form == RP_TRACE_FORM_V4 ?
-						  RP_TRACE_VERSION : RP_NETTRACE_V6, plan->output);
+	*ret_output_error = 0;
+	ret = convert_events(&convert, plan, ret_output_error);
 	if (!*ret_output_error)
-		ret = convert_events(&convert, plan, ret_output_error);
+		*ret_output_error = begin(&convert, plan->output);
 	if (!*ret_output_error && plan->add && ret_result->events)
 		*ret_output_error = plan->add(plan->data, &convert);
 	if (!*ret_output_error)

@@ -4,7 +4,8 @@
  * to events, threads and the trace. So the converter adds events of provider `ringpipe` with that
  * data, each before the first event to which it refers: ProcessTraced and ThreadOfProcess as in a
  * merged trace (trace_merge.h), ThreadName, EventLabel and TraceKeyValue. A conversion to version 6
- * takes the process of each thread from ThreadOfProcess.
+ * takes what they state from these events and omits them (trace_restore.h). ThreadOfProcess of a
+ * merged trace states processes, too, and stays.
  */
 #ifndef RP_TOOL_TRACE_CONVERT_H
 #define RP_TOOL_TRACE_CONVERT_H
@@ -21,6 +22,7 @@ struct rp_trace_convert_result {
 	uint64_t lost;
 	uint64_t bytes;			/* written */
 	uint64_t cut;			/* events whose payload was too large for the form */
+	uint64_t labels_dropped;	/* of events of version 4: too many, or damaged */
 	bool stopped;
 };
 

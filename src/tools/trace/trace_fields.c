@@ -7,10 +7,10 @@
 #include <ringpipe/field.h>
 
 #include "base/utf.h"
-#include "nettrace/convert.h"
 #include "nettrace/describe.h"
 #include "nettrace/event_header.h"
 #include "nettrace/format.h"
+#include "nettrace/metadata.h"
 
 /* A hostile payload may claim its bytes in many fields. */
 #define PAYLOAD_MAX (4u << 20)
@@ -118,41 +118,6 @@ static uint8_t find_code(uint8_t type, uint8_t wire_bytes)
 	return RP_WIRE_DECIMAL;
 }
 
-static void put_u16(struct rp_outbuf *out, size_t value)
-{
-	const uint16_t small = (uint16_t)value;
-
-	rp_outbuf_put(out, &small, sizeof(small));
-}
-
-static void put_utf8(struct rp_outbuf *out, const char *text)
-{
-	const size_t bytes = text ? strlen(text) : 0;
-	uint8_t length[10];
-
-	rp_outbuf_put(out, length, (size_t)(rp_wire_varint_put(length, bytes) - length));
-	rp_outbuf_put(out, text, bytes);
-}
-
-static void patch_u16(struct rp_outbuf *out, size_t at)
-{
-	const uint16_t size = (uint16_t)(out->size - at - sizeof(size));
-
-	if (!out->failed)
-		memcpy(out->bytes + at, &size, sizeof(size));
-}
-
-static void patch_u32(struct rp_outbuf *out, size_t at, size_t value)
-{
-	const uint32_t size = (uint32_t)value;
-
-	if (!out->failed)
-		memcpy(out->bytes + at, &size, sizeof(size));
-}
-
-static void put_fields_v6(struct rp_outbuf *out, const struct rp_reader_field *fields, size_t count,
-			  enum rp_trace_form form);
-
 /* The code of an array, or of text with a length of its own. */
 static uint8_t array_code(const struct rp_reader_field *field)
 {
@@ -167,183 +132,60 @@ static uint8_t array_code(const struct rp_reader_field *field)
 	return RP_WIRE_ARRAY;
 }
 
-static void put_type_v6(struct rp_outbuf *out, const struct rp_reader_field *field,
-			enum rp_trace_form form)
+/* See get_field of struct rp_metadata. */
+static struct rp_metadata_field get_field(const void *fields, size_t index, const void *user)
 {
-	const struct rp_reader_field to = change(field, form);
-	uint8_t value = to.type;
+	const enum rp_trace_form *form = user;
+	const struct rp_reader_field to =
+		change((const struct rp_reader_field *)fields + index, *form);
+	struct rp_metadata_field field = {
+		.name = to.name, .members = to.members, .member_count = to.member_count,
+		.fixed_count = to.fixed_count,
+	};
 
 	if (is_text(to.type) && to.encoding != RP_READER_PLAIN) {
-		rp_outbuf_put_u8(out, array_code(&to));
-		rp_outbuf_put_u8(out, to.type == RP_TYPE_STRING ? RP_WIRE_CHAR8 : RP_WIRE_CHAR16);
+		field.code = array_code(&to);
+		field.element = to.type == RP_TYPE_STRING ? RP_WIRE_CHAR8 : RP_WIRE_CHAR16;
+	} else if (to.type == RP_TYPE_ARRAY) {
+		field.code = array_code(&to);
+		field.element = find_code(to.element, to.wire_bytes);
 	} else {
-		if (to.type == RP_TYPE_ARRAY) {
-			rp_outbuf_put_u8(out, array_code(&to));
-			value = to.element;
-		}
-		rp_outbuf_put_u8(out, find_code(value, to.wire_bytes));
-		if (value == RP_TYPE_STRUCT)
-			put_fields_v6(out, to.members, to.member_count, form);
+		field.code = find_code(to.type, to.wire_bytes);
 	}
-	if (to.encoding == RP_READER_FIXED_COUNT)
-		put_u16(out, to.fixed_count);
-}
-
-static void put_fields_v6(struct rp_outbuf *out, const struct rp_reader_field *fields, size_t count,
-			  enum rp_trace_form form)
-{
-	put_u16(out, count);
-	for (size_t i = 0; i < count; i++) {
-		const size_t start = out->size;
-
-		put_u16(out, 0);
-		put_utf8(out, fields[i].name);
-		put_type_v6(out, &fields[i], form);
-		patch_u16(out, start);
-	}
-}
-
-static void put_attributes_v6(struct rp_outbuf *out, const struct rp_reader_type *type,
-			      const struct rp_trace_attributes *attributes)
-{
-	static const struct rp_guid none;
-	const size_t start = out->size;
-	struct rp_guid guid;
-
-	put_u16(out, 0);
-	if (attributes->opcode) {
-		rp_outbuf_put_u8(out, RP_METADATA_OPCODE);
-		rp_outbuf_put_u8(out, (uint8_t)attributes->opcode);
-	}
-	if (attributes->keywords) {
-		rp_outbuf_put_u8(out, RP_METADATA_KEYWORDS);
-		rp_outbuf_put_u64(out, attributes->keywords);
-	}
-	if (type->message && *type->message) {
-		rp_outbuf_put_u8(out, RP_METADATA_MESSAGE);
-		put_utf8(out, type->message);
-	}
-	if (type->description && *type->description) {
-		rp_outbuf_put_u8(out, RP_METADATA_DESCRIPTION);
-		put_utf8(out, type->description);
-	}
-	if (memcmp(&type->provider_guid, &none, sizeof(none)) != 0) {
-		rp_guid_swap(type->provider_guid.bytes, guid.bytes);
-		rp_outbuf_put_u8(out, RP_METADATA_PROVIDER_GUID);
-		rp_outbuf_put(out, &guid, sizeof(guid));
-	}
-	rp_outbuf_put_u8(out, RP_METADATA_LEVEL);
-	rp_outbuf_put_u8(out, (uint8_t)attributes->level);
-	if (attributes->version) {
-		rp_outbuf_put_u8(out, RP_METADATA_VERSION);
-		rp_outbuf_put_u8(out, (uint8_t)attributes->version);
-	}
-	patch_u16(out, start);
-}
-
-/* Rows have a size of 16 bits: a type whose fields do not fit is written without them. */
-static int put_row(struct rp_outbuf *out, enum rp_trace_form form, uint32_t metadata_id,
-		   const struct rp_reader_type *type, size_t field_count,
-		   const struct rp_trace_attributes *attributes)
-{
-	const size_t start = out->size;
-	uint8_t number[10];
-
-	put_u16(out, 0);
-	rp_outbuf_put(out, number, (size_t)(rp_wire_varint_put(number, metadata_id) - number));
-	put_utf8(out, type->provider);
-	rp_outbuf_put(out, number, (size_t)(rp_wire_varint_put(number, type->id) - number));
-	put_utf8(out, type->name);
-	put_fields_v6(out, type->fields, field_count, form);
-	put_attributes_v6(out, type, attributes);
-	if (out->size - start <= UINT16_MAX) {
-		patch_u16(out, start);
-		return 0;
-	}
-	out->size = start;
-	return field_count ? put_row(out, form, metadata_id, type, 0, attributes) : -EMSGSIZE;
-}
-
-static void put_fields_v1(struct rp_outbuf *out, const struct rp_reader_field *fields, size_t count)
-{
-	rp_outbuf_put_u32(out, (uint32_t)count);
-	for (size_t i = 0; i < count; i++) {
-		const struct rp_reader_field to = change(&fields[i], RP_TRACE_FORM_V4);
-
-		rp_outbuf_put_u32(out, find_code(to.type, to.wire_bytes));
-		if (to.type == RP_TYPE_STRUCT)
-			put_fields_v1(out, to.members, to.member_count);
-		rp_outbuf_put_text16(out, to.name);
-	}
-}
-
-static void put_fields_v2(struct rp_outbuf *out, const struct rp_reader_field *fields, size_t count)
-{
-	rp_outbuf_put_u32(out, (uint32_t)count);
-	for (size_t i = 0; i < count; i++) {
-		const struct rp_reader_field to = change(&fields[i], RP_TRACE_FORM_V4);
-		const size_t start = out->size;
-		uint8_t value = to.type;
-
-		rp_outbuf_put_u32(out, 0);
-		rp_outbuf_put_text16(out, to.name);
-		if (to.type == RP_TYPE_ARRAY) {
-			rp_outbuf_put_u32(out, RP_WIRE_ARRAY);
-			value = to.element;
-		}
-		rp_outbuf_put_u32(out, find_code(value, to.wire_bytes));
-		if (value == RP_TYPE_STRUCT)
-			put_fields_v2(out, to.members, to.member_count);
-		patch_u32(out, start, out->size - start);
-	}
-}
-
-static bool has_array(const struct rp_reader_field *fields, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (fields[i].type == RP_TYPE_ARRAY ||
-		    has_array(fields[i].members, fields[i].member_count))
-			return true;
-	return false;
-}
-
-static void put_blob(struct rp_outbuf *out, uint32_t metadata_id, const struct rp_reader_type *type,
-		     const struct rp_trace_attributes *attributes)
-{
-	const bool is_v2 = has_array(type->fields, type->field_count);
-	size_t tag;
-
-	rp_outbuf_put_u32(out, metadata_id);
-	rp_outbuf_put_text16(out, type->provider);
-	rp_outbuf_put_u32(out, type->id);
-	rp_outbuf_put_text16(out, type->name);
-	rp_outbuf_put_u64(out, attributes->keywords);
-	rp_outbuf_put_u32(out, attributes->version);
-	rp_outbuf_put_u32(out, attributes->level);
-	put_fields_v1(out, type->fields, is_v2 ? 0 : type->field_count);
-	if (is_v2) {
-		tag = out->size;
-		rp_outbuf_put_u32(out, 0);
-		rp_outbuf_put_u8(out, RP_METADATA_FIELDS_V2);
-		put_fields_v2(out, type->fields, type->field_count);
-		patch_u32(out, tag, out->size - tag - 5);
-	}
-	if (attributes->opcode) {
-		rp_outbuf_put_u32(out, 1);
-		rp_outbuf_put_u8(out, RP_METADATA_OPCODE);
-		rp_outbuf_put_u8(out, (uint8_t)attributes->opcode);
-	}
+	return field;
 }
 
 int rp_trace_put_definition(struct rp_outbuf *out, enum rp_trace_form form, uint32_t metadata_id,
 			    const struct rp_reader_type *type,
 			    const struct rp_trace_attributes *attributes)
 {
-	if (form != RP_TRACE_FORM_V4)
-		return put_row(out, form_of(type, form), metadata_id, type, type->field_count,
-			       attributes);
-	put_blob(out, metadata_id, type, attributes);
-	return 0;
+	const enum rp_trace_form own_form = form_of(type, form);
+	struct rp_metadata metadata = {
+		.metadata_id = metadata_id, .event_id = type->id, .provider = type->provider,
+		.name = type->name, .name_bytes = strlen(type->name),
+		.keywords = attributes->keywords, .version = attributes->version,
+		.level = attributes->level, .opcode = attributes->opcode, .fields = type->fields,
+		.field_count = type->field_count, .get_field = get_field, .user = &own_form,
+		.message = type->message, .description = type->description,
+		.provider_guid = type->provider_guid,
+	};
+	const size_t start = out->size;
+	int ret;
+
+	if (form == RP_TRACE_FORM_V4) {
+		rp_metadata_put_v4(out, &metadata);
+		return 0;
+	}
+	ret = rp_metadata_put_v6(out, &metadata);
+	/* A type whose fields do not fit into a row is written without them. */
+	if (ret == -EMSGSIZE && type->field_count) {
+		out->size = start;
+		metadata.field_count = 0;
+		ret = rp_metadata_put_v6(out, &metadata);
+	}
+	if (ret < 0)
+		out->size = start;
+	return ret;
 }
 
 /* A payload under construction. */
@@ -358,7 +200,6 @@ static void put_integer(struct rp_outbuf *out, const struct rp_value *value, uin
 			uint8_t wire_bytes)
 {
 	uint64_t number = value->u64;
-	uint8_t bytes[10];
 
 	if (wire_bytes) {
 		rp_outbuf_put(out, &number, wire_bytes);
@@ -366,7 +207,7 @@ static void put_integer(struct rp_outbuf *out, const struct rp_value *value, uin
 	}
 	if (type == RP_TYPE_I64)
 		number = number << 1 ^ (uint64_t)((int64_t)number >> 63);
-	rp_outbuf_put(out, bytes, (size_t)(rp_wire_varint_put(bytes, number) - bytes));
+	rp_outbuf_put_varint(out, number);
 }
 
 /* UTF-16 that ends with a NUL cannot contain one: it becomes U+FFFD. */
@@ -393,7 +234,7 @@ static void put_text16(struct rewrite *rewrite, const struct rp_value *value)
 			memcpy(text + 2 * i, "\xfd\xff", 2);
 	}
 	out->size += 2 * count;
-	put_u16(out, 0);
+	rp_outbuf_put_u16(out, 0);
 }
 
 /* A count of 16 bits and UTF-8, cut at a character. */
@@ -422,7 +263,7 @@ static void put_text8(struct rewrite *rewrite, const struct rp_value *value)
 		rewrite->is_cut = true;
 	}
 	out->size += 2 + size;
-	patch_u16(out, start);
+	rp_outbuf_patch_u16(out, start, size);
 }
 
 /* Text of a fixed number of units, of which the value has those before a NUL. */
@@ -448,13 +289,10 @@ static int put_array(struct rewrite *rewrite, struct rp_value *value,
 	int ret;
 
 	if (to->encoding != RP_READER_FIXED_COUNT)
-		put_u16(rewrite->out, 0);
+		rp_outbuf_put_u16(rewrite->out, 0);
 	ret = put_values(rewrite, &value->inner, from, value->count, true, &count);
-	if (to->encoding != RP_READER_FIXED_COUNT && !rewrite->out->failed) {
-		const uint16_t there = (uint16_t)count;
-
-		memcpy(rewrite->out->bytes + count_at, &there, sizeof(there));
-	}
+	if (to->encoding != RP_READER_FIXED_COUNT)
+		rp_outbuf_patch_u16(rewrite->out, count_at, count);
 	return ret;
 }
 

@@ -263,10 +263,12 @@ int rp_trace_index_open(const char *path, int signal_fd, struct rp_trace_index *
 		ret = rp_trace_index_load(path, fd, index);
 		close(fd);
 	}
-	if (ret == -ESTALE)
+	if (ret == -ESTALE) {
+		rp_trace_index_fini(index);
 		ret = build(path, signal_fd, index);
+	}
 	if (ret < 0)
-		free(index);
+		rp_trace_index_close(index);
 	else
 		*ret_index = index;
 	return ret;

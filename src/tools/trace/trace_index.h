@@ -92,7 +92,7 @@ struct rp_trace_query {
 	bool has_process, has_thread;
 	uint64_t process, thread;
 	/*
-	 * If `part_count` is not 0, read only so many parts of the events that the query selects,
+	 * If `part_count` is not 0, read only that many parts of the events that the query selects,
 	 * at equal distances, each of about `part_events` events.
 	 */
 	uint32_t part_count, part_events;
@@ -180,7 +180,10 @@ void rp_index_filter_fini(struct rp_index_filter *filter);
 bool rp_index_filter_accepts(const struct rp_index_filter *filter,
 			     const struct rp_index_block *block);
 
-/* Load an index for a file. Return: 0; -ESTALE: there is none for this file; -ENOMEM. */
+/*
+ * Load an index for a file. Return: 0; -ESTALE: there is none for this file; -ENOMEM. After an
+ * error, a part of the index may be loaded.
+ */
 int rp_trace_index_load(const char *path, int fd, struct rp_trace_index *ret_index);
 
 /* Store an index next to the file. Return: 0; -errno. */

@@ -230,8 +230,6 @@ int rp_trace_index_load(const char *path, int fd, struct rp_trace_index *ret_ind
 		ret = read_index(name, &bytes, &size);
 	if (ret == 0)
 		ret = parse(ret_index, &key, bytes, size);
-	if (ret < 0)
-		rp_trace_index_fini(ret_index);
 	free(bytes);
 	free(name);
 	return ret;

@@ -84,7 +84,7 @@ static void mark_events(const struct rp_trace_index *index, const struct rp_inde
 			const struct rp_index_filter *lead, bool *marks)
 {
 	const struct rp_trace_query *query = filter->query;
-	uint64_t distance = 0, before = 0;
+	uint64_t distance = 0, before = 0, part_begin = 0, part_end = 0;
 
 	for (size_t i = 0; i < index->block_count; i++) {
 		marks[i] = is_wanted_by(&index->blocks[i], filter, lead);
@@ -94,7 +94,11 @@ static void mark_events(const struct rp_trace_index *index, const struct rp_inde
 	for (size_t i = 0; distance && i < index->block_count; i++) {
 		if (!marks[i])
 			continue;
-		marks[i] = before % distance < query->part_events;
+		if (before >= part_begin) {
+			part_begin = (before / distance + 1) * distance;
+			part_end = before + query->part_events;
+		}
+		marks[i] = before < part_end;
 		before += index->blocks[i].events;
 	}
 }
@@ -222,9 +226,8 @@ int rp_trace_index_select_stored(const char *path, int fd, const struct rp_trace
 	struct rp_trace_index index;
 	int ret = rp_trace_index_load(path, fd, &index);
 
-	if (ret < 0)
-		return ret == -ENOMEM ? ret : rp_trace_index_select(NULL, query, reader);
-	ret = rp_trace_index_select(&index, query, reader);
+	if (ret != -ENOMEM)
+		ret = rp_trace_index_select(ret < 0 ? NULL : &index, query, reader);
 	rp_trace_index_fini(&index);
 	return ret;
 }

@@ -2,87 +2,89 @@
 /*
  * Each source has a reader, and all events go through one encoder. The encoder gives the events new
  * sequence numbers, of each thread in version 4 and of the stream in version 6, because two
- * processes may use the same thread id. The encoder adds up the losses. Definitions are encoded
- * again, and payloads are copied. Where whole recordings are merged, trace_merge_rename.c changes
- * ids, names and times in the payloads that describe processes and clocks.
+ * processes may use the same thread id. The encoder adds up the losses. Definitions get other ids,
+ * and payloads are copied. Where whole recordings are merged, trace_merge_rename.c changes ids,
+ * names and times in the payloads that describe processes and clocks.
  */
 #include "tools/trace/trace_merge_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "tools/trace/loss_event.h"
+#include "tools/trace/trace_fields.h"
 
 #define WRITE_BYTES (1u << 20)
-#define RELEASE_BYTES (1u << 20)
+#define RELEASE_BYTES (64u << 10)
+#define HELD_BYTES_MAX (16u << 20)
 
+/* Free the disk blocks of what has been read; some file systems cannot do that. */
+static void release(struct rp_merge_strand *strand)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const uint64_t at_least = strand->source->is_complete ? page : RELEASE_BYTES;
+	uint64_t until = strand->offset / page * page;
+
+	if (strand->source->fd < 0 || until - strand->released < at_least ||
+	    fallocate(strand->source->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)strand->released, (off_t)(until - strand->released)) != 0)
+		return;
+	strand->released = until;
+}
+
+/*
+ * The blocks of the sources are freed first, so that a full disk has space for their events. If it
+ * has none, what was not written stays in the encoder for the next time. A compressor has already
+ * taken all bytes, and its frame in the file is broken, so nothing can follow.
+ */
 static int write_out(struct rp_trace_merge *merge, size_t at_least)
 {
 	size_t size;
 	const void *bytes = rp_encoder_output(merge->encoder, &size);
+	off_t before, after;
 	int ret;
 
 	if (size == 0 || size < at_least)
 		return 0;
+	for (size_t i = 0; i < merge->open_count; i++)
+		release(merge->open[i]);
+	before = merge->output->regular && !merge->output->compress ?
+		 lseek(merge->output->fd, 0, SEEK_CUR) : -1;
 	ret = rp_output_write(merge->output, bytes, size);
-	rp_encoder_consume(merge->encoder, size);
+	after = rp_output_is_full(ret) && before >= 0 ? lseek(merge->output->fd, 0, SEEK_CUR) : -1;
+	merge->held_bytes = after >= before && after >= 0 ? size - (size_t)(after - before) : 0;
+	rp_encoder_consume(merge->encoder, size - merge->held_bytes);
 	return ret;
 }
 
-static void free_fields(struct rp_field *fields, size_t count)
-{
-	for (size_t i = 0; fields && i < count; i++)
-		free_fields((struct rp_field *)fields[i].members, fields[i].member_count);
-	free(fields);
-}
-
-/*
- * The encoder cannot express a decimal. Return: for free_fields(); NULL: a decimal, or no memory.
- */
-static struct rp_field *copy_fields(const struct rp_reader_field *from, size_t count)
-{
-	struct rp_field *fields = calloc(count ? count : 1, sizeof(*fields));
-
-	for (size_t i = 0; fields && i < count; i++) {
-		bool fits = from[i].type != RP_TYPE_NONE &&
-			    (from[i].type != RP_TYPE_ARRAY || from[i].element != RP_TYPE_NONE);
-
-		fields[i] = (struct rp_field){
-			.name = from[i].name, .type = from[i].type, .element = from[i].element,
-			.member_count = from[i].member_count,
-		};
-		if (fits && from[i].member_count)
-			fields[i].members = copy_fields(from[i].members, from[i].member_count);
-		if (!fits || (from[i].member_count && !fields[i].members)) {
-			free_fields(fields, i + 1);
-			fields = NULL;
-		}
-	}
-	return fields;
-}
-
-/* Finds the kind's type in the encoder, and creates it at the kind's first event. */
+/* Find the kind's type in the encoder, and create it at the kind's first event. */
 static int find_type(struct rp_trace_merge *merge, struct rp_reader_type *kind,
 		     struct rp_encoder_event_type **ret_type)
 {
-	struct rp_field *fields;
-	struct rp_definition definition = {
-		.provider = kind->provider, .name = kind->name, .id = kind->id,
-		.version = (uint8_t)kind->version, .level = (uint8_t)kind->level,
-		.opcode = (uint8_t)kind->opcode, .keywords = kind->keywords, .is_wire = true,
+	const enum rp_trace_form form = merge->version == RP_NETTRACE_V6 ? RP_TRACE_FORM_V6 :
+					RP_TRACE_FORM_V4;
+	const struct rp_trace_attributes attributes = {
+		.keywords = kind->keywords, .level = kind->level, .opcode = kind->opcode,
+		.version = kind->version,
 	};
+	struct rp_outbuf definition = { 0 };
 	int ret = 0;
 
 	if (!kind->user) {
-		fields = copy_fields(kind->fields, kind->field_count);
-		definition.fields = fields;
-		definition.field_count = fields ? kind->field_count : 0;
-		ret = rp_encoder_define(merge->encoder, &definition,
-					(struct rp_encoder_event_type **)&kind->user);
-		free_fields(fields, kind->field_count);
+		ret = rp_trace_put_definition(&definition, form,
+					      rp_encoder_next_id(merge->encoder), kind,
+					      &attributes);
+		if (ret)
+			rp_outbuf_fini(&definition);
+		else
+			ret = rp_encoder_define_encoded(merge->encoder, &definition,
+							(struct rp_encoder_event_type **)
+							&kind->user);
 	}
 	*ret_type = kind->user;
 	return ret;
@@ -111,6 +113,24 @@ static bool is_description(const struct rp_reader_type *type)
 	return false;
 }
 
+/* Add a loss that the event reports to the sum of its process, ring and reason. 0; -ENOMEM. */
+static int add_loss(struct rp_trace_merge *merge, const struct rp_merge_strand *strand)
+{
+	const struct rp_trace_merge_source *source = strand->source;
+	struct rp_loss_event loss;
+	struct rp_loss_sum sum;
+
+	if (!source->pid || !rp_loss_event_is(strand->event.type) ||
+	    !rp_loss_event_read(&strand->event, &loss))
+		return 0;
+	sum = (struct rp_loss_sum){
+		.process = source->pid, .ring = loss.ring, .lost = loss.lost,
+	};
+	snprintf(sum.name, sizeof(sum.name), "%s", source->name);
+	memcpy(sum.reason, loss.reason, sizeof(sum.reason));
+	return rp_loss_table_add(&merge->losses, &sum);
+}
+
 static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
 	const struct rp_reader_event *from = &strand->event;
@@ -127,7 +147,8 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 		.related_activity = guid_or_null(&from->related_activity),
 		.labels = rp_point_index_find(&strand->reader->labels.index,
 					      strand->reader->event.labels, &label_bytes),
-		.thread_name = from->thread_name,
+		.row = rp_thread_rows_find(&strand->reader->thread_rows,
+					   strand->reader->event.thread),
 		.payload = from->payload,
 		.payload_bytes = from->payload_bytes,
 	};
@@ -147,12 +168,14 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 		ret = rp_merge_rename(merge, strand, &event);
 	if (!ret)
 		ret = rp_encoder_event(merge->encoder, &event);
+	if (!ret)
+		ret = add_loss(merge, strand);
 	strand->source->events += !ret;
 	if (!ret && merge->until &&
 	    rp_expression_matches(merge->until, from, strand->source->pid ?
 				  (uint64_t)strand->source->pid : from->process))
 		*merge->ret_until = true;
-	return ret ? ret : write_out(merge, WRITE_BYTES);
+	return ret;
 }
 
 /* Updates the losses that the reader has counted up to here, those to damage included. */
@@ -367,17 +390,16 @@ static uint64_t limit_to_progress(const struct rp_trace_merge *merge, uint64_t l
 	return limit_ns;
 }
 
-/* Free the disk blocks of what has been read; some file systems cannot do that. */
-static void release(struct rp_merge_strand *strand)
+/*
+ * Write when there is much to write. At the end, a full disk may have space later, when more of
+ * the sources has been read.
+ */
+static int write_some(struct rp_trace_merge *merge)
 {
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t until = strand->offset / page * page;
+	int ret = write_out(merge, merge->held_bytes + WRITE_BYTES);
 
-	if (strand->source->fd < 0 || until - strand->released < RELEASE_BYTES ||
-	    fallocate(strand->source->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (off_t)strand->released, (off_t)(until - strand->released)) != 0)
-		return;
-	strand->released = until;
+	return rp_output_is_full(ret) && merge->is_finishing && merge->held_bytes > 0 &&
+	       merge->held_bytes < HELD_BYTES_MAX ? 0 : ret;
 }
 
 static int merge_until(struct rp_trace_merge *merge, uint64_t limit_ns)
@@ -396,6 +418,9 @@ static int merge_until(struct rp_trace_merge *merge, uint64_t limit_ns)
 			ret = put_event(merge, strand);
 			if (ret == 0)
 				ret = step(merge, strand);
+			/* On a full disk, the next pass continues with the next event. */
+			if (ret == 0)
+				ret = write_some(merge);
 		}
 	}
 	return ret;
@@ -431,6 +456,7 @@ void rp_trace_merge_destroy(struct rp_trace_merge *merge)
 		rp_thread_table_fini(&merge->strands[i]->ids);
 		free(merge->strands[i]);
 	}
+	rp_loss_table_fini(&merge->losses);
 	rp_outbuf_fini(&merge->renamed);
 	rp_encoder_destroy(merge->encoder);
 	rp_thread_table_fini(&merge->threads);
@@ -488,8 +514,6 @@ int rp_trace_merge_pass(struct rp_trace_merge *merge, uint64_t limit_ns)
 	ret = rp_encoder_sequence_point(merge->encoder, merge->time_ns, merge->lost);
 	if (ret == 0)
 		ret = write_out(merge, 0);
-	for (size_t i = 0; ret == 0 && i < merge->open_count; i++)
-		release(merge->open[i]);
 	return ret;
 }
 
@@ -499,10 +523,16 @@ int rp_trace_merge_finish(struct rp_trace_merge *merge)
 
 	for (size_t i = 0; i < merge->open_count; i++)
 		merge->open[i]->source->is_complete = true;
+	merge->is_finishing = true;
 	ret = merge_until(merge, UINT64_MAX);
 	if (ret == 0)
 		ret = rp_encoder_sequence_point(merge->encoder, merge->time_ns, merge->lost);
 	if (ret == 0)
 		ret = rp_encoder_end(merge->encoder);
 	return ret ? ret : write_out(merge, 0);
+}
+
+void rp_trace_merge_find_losses(struct rp_trace_merge *merge, struct rp_loss_worst *ret_worst)
+{
+	rp_loss_table_find_worst(&merge->losses, ret_worst);
 }

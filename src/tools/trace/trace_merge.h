@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "tools/trace/event_expression.h"
+#include "tools/trace/loss_table.h"
 #include "tools/trace/machine_clock.h"
 #include "tools/trace/output.h"
 
@@ -89,7 +90,8 @@ int rp_trace_merge_add(struct rp_trace_merge *merge, struct rp_trace_merge_sourc
 
 /*
  * Write the events up to `limit_ns` (CLOCK_MONOTONIC) that the sources have, and the end of each
- * source that is complete. 0; -ENOMEM; -errno of write(2).
+ * source that is complete. 0; -ENOMEM; -errno of write(2). If rp_output_is_full(), a further pass,
+ * or rp_trace_merge_finish(), continues where this one ended.
  */
 int rp_trace_merge_pass(struct rp_trace_merge *merge, uint64_t limit_ns);
 
@@ -98,5 +100,8 @@ int rp_trace_merge_pass(struct rp_trace_merge *merge, uint64_t limit_ns);
  * -errno of write(2).
  */
 int rp_trace_merge_finish(struct rp_trace_merge *merge);
+
+/* Find the largest losses of processes that events EventsLost have reported so far. */
+void rp_trace_merge_find_losses(struct rp_trace_merge *merge, struct rp_loss_worst *ret_worst);
 
 #endif

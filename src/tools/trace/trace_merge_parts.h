@@ -7,6 +7,7 @@
 #include "nettrace/outbuf.h"
 #include "nettrace/reader_parts.h"
 #include "nettrace/thread_table.h"
+#include "tools/trace/loss_table.h"
 #include "tools/trace/trace_merge.h"
 
 enum rp_merge_event {
@@ -44,6 +45,9 @@ struct rp_trace_merge {
 	struct rp_thread_table threads;	/* maps a thread to its strand's index plus 1 */
 	uint64_t time_ns;		/* time of the last event written */
 	uint64_t lost;
+	struct rp_loss_table losses;	/* those of `lost` with a reason */
+	size_t held_bytes;		/* of the encoder's output, for which a disk had no space */
+	bool is_finishing;		/* all sources are complete */
 	struct rp_expression *until;	/* of rp_trace_merge_watch(); or NULL */
 	volatile bool *ret_until;
 	uint32_t next_id;		/* of mappings and functions */

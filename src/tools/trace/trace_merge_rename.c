@@ -16,13 +16,6 @@
 #include "tools/trace/machine_clock.h"
 #include "tools/trace/system_event.h"
 
-static void put_number(struct rp_outbuf *out, uint64_t value)
-{
-	uint8_t bytes[10];
-
-	rp_outbuf_put(out, bytes, (size_t)(rp_wire_varint_put(bytes, value) - bytes));
-}
-
 /* Copy a number that names a mapping or function of the source. */
 static int put_id(struct rp_trace_merge *merge, struct rp_merge_strand *strand,
 		  struct rp_cursor *from)
@@ -33,14 +26,14 @@ static int put_id(struct rp_trace_merge *merge, struct rp_merge_strand *strand,
 	if (rp_cursor_varint(from, &id) != 0)
 		return -EBADMSG;
 	if (id == 0) {
-		put_number(&merge->renamed, 0);
+		rp_outbuf_put_varint(&merge->renamed, 0);
 		return 0;
 	}
 	if (rp_thread_table_add(&strand->ids, id, &slot) < 0)
 		return -ENOMEM;
 	if (!slot->sequence)
 		slot->sequence = ++merge->next_id;
-	put_number(&merge->renamed, slot->sequence);
+	rp_outbuf_put_varint(&merge->renamed, slot->sequence);
 	return 0;
 }
 
@@ -50,7 +43,7 @@ static int copy_number(struct rp_outbuf *out, struct rp_cursor *from)
 
 	if (rp_cursor_varint(from, &number) != 0)
 		return -EBADMSG;
-	put_number(out, number);
+	rp_outbuf_put_varint(out, number);
 	return 0;
 }
 
@@ -148,7 +141,7 @@ static int rename_fields(struct rp_trace_merge *merge, const struct rp_merge_str
 		if (event->type->fields[i].wire_bytes)
 			rp_outbuf_put(&merge->renamed, &renamed, value.size_bytes);
 		else
-			put_number(&merge->renamed, renamed);
+			rp_outbuf_put_varint(&merge->renamed, renamed);
 		at = bytes + value.size_bytes;
 	}
 	rp_outbuf_put(&merge->renamed, at, (size_t)(end - at));

@@ -42,6 +42,11 @@ int rp_trace_output_open(struct rp_trace_output *output, const char *path, bool 
 	return 0;
 }
 
+void rp_trace_output_make_interruptible(struct rp_trace_output *output, int signal_fd)
+{
+	rp_output_make_interruptible(&output->output, signal_fd, NULL, NULL);
+}
+
 bool rp_trace_output_is_input(const struct rp_trace_output *output, int fd)
 {
 	struct stat one, two;
@@ -55,7 +60,7 @@ bool rp_trace_output_is_input(const struct rp_trace_output *output, int fd)
 
 int rp_trace_output_close(struct rp_trace_output *output)
 {
-	int ret = output->compressor ? rp_compressor_end(output->compressor, output->output.fd,
+	int ret = output->compressor ? rp_compressor_end(output->compressor, &output->output,
 							 &output->compressed_bytes) : 0;
 
 	return ret ? ret : rp_output_close(&output->output);

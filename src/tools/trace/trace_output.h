@@ -16,6 +16,12 @@ struct rp_trace_output {
 /* Open the file. Prints the cause of a failure. Return: 0; -errno. */
 int rp_trace_output_open(struct rp_trace_output *output, const char *path, bool force);
 
+/*
+ * Let a signal end a write into a full pipe: the command's write then fails with -ECANCELED.
+ * `signal_fd` is of rp_signals_open().
+ */
+void rp_trace_output_make_interruptible(struct rp_trace_output *output, int signal_fd);
+
 /* Return: whether the output is the file `fd`, which an error line then states. */
 bool rp_trace_output_is_input(const struct rp_trace_output *output, int fd);
 

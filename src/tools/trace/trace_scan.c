@@ -12,6 +12,7 @@
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_fields.h"
 #include "tools/trace/trace_merge.h"
+#include "tools/trace/trace_restore.h"
 
 /* The header of a trace of version 4 has the time of day in milliseconds. */
 #define HEADER_UNCERTAINTY_NS 1000000u
@@ -70,7 +71,9 @@ static int take_event(struct rp_trace_scan *scan, const struct rp_reader_event *
 	if (!kind) {
 		kind = find_kind(event->type);
 		event->type->user = (void *)(uintptr_t)kind;
-		scan->has_types |= rp_trace_is_rewritten(event->type, RP_TRACE_FORM_PLAIN);
+		scan->has_types |= rp_trace_is_rewritten(event->type, RP_TRACE_FORM_PLAIN) ||
+				   (scan->info.version != RP_NETTRACE_V6 &&
+				    rp_trace_restore_is_added(event->type));
 	}
 	scan->has_processes |= kind == PROCESSES || event->process != scan->info.process_id;
 	if (kind == OTHER || kind == PROCESSES)

@@ -15,7 +15,7 @@ struct rp_trace_scan {
 	char boot_id[64];
 	char command_line[4096];
 	bool has_processes;		/* its events belong to several processes */
-	bool has_types;			/* that only version 6 has */
+	bool has_types;			/* that a merge cannot copy, so it converts the trace */
 	struct rp_clock_reading *readings;	/* of the machine's clocks; one or more */
 	size_t reading_count, reading_capacity;
 	struct rp_machine_clock clock;	/* through them */

@@ -11,6 +11,7 @@
 #include "base/cursor.h"
 #include "tools/trace/dotnet_method.h"
 #include "tools/trace/input.h"
+#include "tools/trace/machine_events.h"
 #include "tools/trace/symbol_range.h"
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_index.h"
@@ -172,24 +173,25 @@ static int take_process(struct rp_symbols *symbols, struct rp_cursor payload, ui
 	return ret ? ret : add_process(symbols, process, time_ns, name);
 }
 
-int rp_symbols_process_id(struct rp_processes *tree, const struct rp_reader_event *event,
-			  uint64_t *ret_process)
+/* `ringpipe record` describes the machine, but not its own process. perf.data has no recorder. */
+static bool is_of_recorder(const struct rp_reader_event *event, uint64_t process)
 {
-	size_t index;
-	int ret = rp_processes_follow(tree, event, &index);
+	const struct rp_definition *description = &rp_machine_definitions[RP_MACHINE_DESCRIPTION];
 
-	*ret_process = index == SIZE_MAX ? event->process : tree->rows[index].pid;
-	return ret;
+	return process && event->type->id == description->id &&
+	       !strcmp(event->type->provider, description->provider);
 }
 
 int rp_symbols_take(struct rp_symbols *symbols, const struct rp_reader_event *event)
 {
 	const struct rp_cursor payload = rp_cursor_over(event->payload, event->payload_bytes);
 	struct rp_symbol_range range = { .time_ns = event->time_ns };
-	int ret = rp_symbols_process_id(&symbols->tree, event, &range.process);
+	int ret = rp_processes_follow_id(&symbols->tree, event, &range.process);
 
 	if (ret == 0 && rp_dotnet_is_method(event->type))
 		return take_method(symbols, event, range);
+	if (ret == 0 && is_of_recorder(event, range.process))
+		return add_process(symbols, range.process, event->time_ns, "ringpipe-record");
 	if (ret || event->type->field_count || !rp_system_is_event(event))
 		return ret;
 	switch (event->type->id) {
@@ -367,6 +369,7 @@ int rp_symbols_sort(struct rp_symbols *symbols)
 	if (!by_id)
 		return -ENOMEM;
 	symbols->by_id = by_id;
+	rp_processes_sort(&symbols->tree);
 	number_lives(symbols);
 	sort_ranges(symbols, &symbols->mappings);
 	sort_ranges(symbols, &symbols->functions);
@@ -498,8 +501,8 @@ static const struct rp_symbol_range *find_function(const struct rp_symbols *symb
 	return NULL;
 }
 
-void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
-		     uint64_t address, struct rp_symbol *ret_symbol)
+void rp_symbols_resolve(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
+			uint64_t address, struct rp_symbol *ret_symbol)
 {
 	uint32_t life = rp_symbols_life(symbols, process, time_ns);
 	unsigned int found = 0, again = 0;

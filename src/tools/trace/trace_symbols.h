@@ -80,8 +80,8 @@ int rp_symbols_read(struct rp_symbols *symbols, const char *path,
 		    const struct rp_time_range *range, rp_symbols_visit visit, void *data);
 
 /* Look up an address of a process at a time of the trace; `ret_symbol` has what is known. */
-void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
-		     uint64_t address, struct rp_symbol *ret_symbol);
+void rp_symbols_resolve(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
+			uint64_t address, struct rp_symbol *ret_symbol);
 
 /*
  * Call `visit` for each mapping of a file whose build id is known, with the name of the file and
@@ -110,13 +110,6 @@ uint32_t rp_symbols_life(const struct rp_symbols *symbols, uint64_t process, int
  */
 const char *rp_symbols_life_name(const struct rp_symbols *symbols, uint64_t process, uint32_t life,
 				 int64_t time_ns);
-
-/*
- * Follow the processes of a trace of several, as rp_processes_follow() does.
- * Return: 0, and the process id of the event's thread; -ENOMEM.
- */
-int rp_symbols_process_id(struct rp_processes *tree, const struct rp_reader_event *event,
-			  uint64_t *ret_process);
 
 /*
  * Replace the name of each function by what `render` returns, which is a text for free(), or NULL

@@ -35,9 +35,9 @@ static int flush(struct rp_trace_writer *writer, size_t at_least)
 }
 
 static int put_row(struct rp_trace_writer *writer, uint64_t process, uint64_t thread,
-		   const char *name)
+		   const struct rp_thread_row *like)
 {
-	return rp_thread_row_put(&writer->thread_rows, writer->next_index++, process, thread, name);
+	return rp_thread_row_put(&writer->thread_rows, writer->next_index++, process, thread, like);
 }
 
 /* The index of the losses, whose key no capture thread has: it is in no table. */
@@ -49,17 +49,8 @@ static int begin_rows(struct rp_trace_writer *writer)
 	if (ret == 0)
 		slot->index = INDEX_EVENTS;
 	if (ret == 0)
-		ret = put_row(writer, 0, 0, "");
-	return ret ? ret : put_row(writer, 0, 0, "");
-}
-
-static void put_utf8(struct rp_outbuf *out, const char *text)
-{
-	uint8_t length[10];
-	const size_t bytes = strlen(text);
-
-	rp_outbuf_put(out, length, (size_t)(rp_wire_varint_put(length, bytes) - length));
-	rp_outbuf_put(out, text, bytes);
+		ret = put_row(writer, 0, 0, NULL);
+	return ret ? ret : put_row(writer, 0, 0, NULL);
 }
 
 static void put_pair(struct rp_outbuf *out, uint32_t *count, const char *key, uint64_t number)
@@ -67,13 +58,14 @@ static void put_pair(struct rp_outbuf *out, uint32_t *count, const char *key, ui
 	char text[24];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-	put_utf8(out, key);
-	put_utf8(out, text);
+	rp_outbuf_put_text8(out, key);
+	rp_outbuf_put_text8(out, text);
 	++*count;
 }
 
 /* Version 6 has them already; of version 4, what its head has as numbers. */
-static void put_pairs(struct rp_outbuf *out, const struct rp_reader *reader)
+static void put_pairs(struct rp_outbuf *out, const struct rp_reader *reader,
+		      const struct rp_outbuf *more, uint32_t more_count)
 {
 	const struct rp_reader_info *info = &reader->info;
 	const size_t count_at = out->size;
@@ -82,8 +74,8 @@ static void put_pairs(struct rp_outbuf *out, const struct rp_reader *reader)
 
 	rp_outbuf_put_u32(out, 0);
 	while (rp_reader_get_key_value(reader, count, &key, &value) == 0) {
-		put_utf8(out, key);
-		put_utf8(out, value);
+		rp_outbuf_put_text8(out, key);
+		rp_outbuf_put_text8(out, value);
 		count++;
 	}
 	if (info->version != RP_NETTRACE_V6) {
@@ -92,8 +84,9 @@ static void put_pairs(struct rp_outbuf *out, const struct rp_reader *reader)
 		if (reader->sample_interval_ns)
 			put_pair(out, &count, RP_TRACE_KEY_SAMPLING, reader->sample_interval_ns);
 	}
-	if (!out->failed)
-		memcpy(out->bytes + count_at, &count, sizeof(count));
+	rp_outbuf_put(out, more->bytes, more->size);
+	count += more_count;
+	rp_outbuf_patch_u32(out, count_at, count);
 }
 
 static void put_clock(struct rp_object_stream *stream, const struct rp_reader_info *info)
@@ -104,14 +97,15 @@ static void put_clock(struct rp_object_stream *stream, const struct rp_reader_in
 	rp_object_stream_put_u32(stream, info->pointer_bytes);
 }
 
-static int begin_v6(struct rp_trace_writer *writer)
+static int begin_v6(struct rp_trace_writer *writer, const struct rp_outbuf *more,
+		    uint32_t more_count)
 {
 	static const uint32_t head[3] = { 0, RP_NETTRACE_V6, 0 };
 	struct rp_object_stream *stream = &writer->stream;
 	struct rp_outbuf pairs = { 0 };
 	int ret = -ENOMEM;
 
-	put_pairs(&pairs, writer->reader);
+	put_pairs(&pairs, writer->reader, more, more_count);
 	if (!pairs.failed && rp_object_stream_reserve(stream, pairs.size + 128) == 0) {
 		rp_object_stream_put(stream, RP_NETTRACE_MAGIC, strlen(RP_NETTRACE_MAGIC));
 		rp_object_stream_put(stream, head, sizeof(head));
@@ -156,7 +150,8 @@ static int begin_v4(struct rp_trace_writer *writer)
 }
 
 int rp_trace_writer_begin(struct rp_trace_writer *writer, const struct rp_reader *reader,
-			  uint32_t version, struct rp_output *output)
+			  uint32_t version, struct rp_output *output,
+			  const struct rp_outbuf *pairs, uint32_t pair_count)
 {
 	*writer = (struct rp_trace_writer){
 		.reader = reader, .output = output, .is_v6 = version == RP_NETTRACE_V6,
@@ -164,7 +159,7 @@ int rp_trace_writer_begin(struct rp_trace_writer *writer, const struct rp_reader
 	};
 	writer->stream.is_v6 = writer->is_v6;
 	rp_label_set_init(&writer->ids);
-	return writer->is_v6 ? begin_v6(writer) : begin_v4(writer);
+	return writer->is_v6 ? begin_v6(writer, pairs, pair_count) : begin_v4(writer);
 }
 
 uint32_t rp_trace_writer_take_id(struct rp_trace_writer *writer)
@@ -258,27 +253,30 @@ static int intern(struct rp_outbuf *block, struct rp_thread_table *ids, uint32_t
 	return 0;
 }
 
-static uint64_t hash_thread(uint64_t process, uint64_t thread, const char *name)
+/* The row of the current event in the other trace. Return: NULL: version 4 has none. */
+static const struct rp_thread_row *row_of(const struct rp_trace_writer *writer)
 {
-	uint64_t hash = process * 0x9e3779b97f4a7c15ull;
+	return rp_thread_rows_find(&writer->reader->thread_rows, writer->reader->event.thread);
+}
 
-	for (; *name; name++)
-		hash = (hash ^ (uint8_t)*name) * 0x100000001b3ull;
-	return hash + thread;
+static uint64_t hash_thread(uint64_t process, uint64_t thread, const struct rp_thread_row *like)
+{
+	return (process ^ rp_thread_row_hash(like) * 0x100000001b3ull) * 0x9e3779b97f4a7c15ull +
+	       thread;
 }
 
 /* Version 6: find or declare the row of a thread. */
 static int find_thread(struct rp_trace_writer *writer, uint64_t process, uint64_t thread,
-		       const char *name, uint64_t *ret_index)
+		       const struct rp_thread_row *like, uint64_t *ret_index)
 {
 	struct rp_thread_slot *slot;
-	int ret = rp_thread_table_add(&writer->threads, hash_thread(process, thread, name), &slot);
+	int ret = rp_thread_table_add(&writer->threads, hash_thread(process, thread, like), &slot);
 
 	if (ret)
 		return ret;
 	if (!slot->index) {
 		slot->index = (uint32_t)writer->next_index & 0x3fffffff;
-		ret = put_row(writer, process, thread, name);
+		ret = put_row(writer, process, thread, like);
 	}
 	*ret_index = slot->index;
 	return ret;
@@ -311,7 +309,7 @@ static int number(struct rp_trace_writer *writer, const struct rp_trace_writer_e
 
 	if (ret == 0 && writer->is_v6 && writer->captures.count != known) {
 		slot->index = (uint32_t)writer->next_index & 0x3fffffff;
-		ret = put_row(writer, 0, 0, "");
+		ret = put_row(writer, 0, 0, NULL);
 	}
 	if (ret)
 		return ret;
@@ -337,6 +335,9 @@ static int find_labels(struct rp_trace_writer *writer, const struct rp_trace_wri
 	const void *bytes;
 	size_t size;
 
+	if (event->labels)
+		return rp_label_set_intern_list(&writer->ids, event->labels->bytes,
+						event->labels->size, ret_labels);
 	if (writer->reader->info.version != RP_NETTRACE_V6)
 		return rp_label_set_intern(&writer->ids, &event->from->activity,
 					   &event->from->related_activity, ret_labels);
@@ -356,8 +357,9 @@ static int resolve(struct rp_trace_writer *writer, const struct rp_trace_writer_
 
 	wire->thread = from->thread;
 	if (ret == 0 && writer->is_v6)
-		ret = find_thread(writer, event->process, from->thread, from->thread_name,
-				  &wire->thread);
+		ret = find_thread(writer, event->process, from->thread,
+				  event->is_added ? NULL : event->row ? event->row :
+				  row_of(writer), &wire->thread);
 	if (ret || event->is_added)
 		return ret;
 	if (frame_bytes)
@@ -406,7 +408,7 @@ int rp_trace_writer_event(struct rp_trace_writer *writer,
 	if (writer->events.size + event->payload_bytes > BLOCK_BYTES ||
 	    (writer->is_unsorted && writer->block_offset != reader->block_offset) ||
 	    writer->stacks.size > CONTENT_BYTES || writer->lists.size > CONTENT_BYTES ||
-	    rp_label_set_full(&writer->ids, 0))
+	    rp_label_set_full(&writer->ids, event->labels ? event->labels->size : 0))
 		ret = close_block(writer);
 	writer->block_offset = reader->block_offset;
 	if (ret == 0)
@@ -484,8 +486,7 @@ static void put_point(struct rp_trace_writer *writer, struct rp_outbuf *content,
 	rp_outbuf_put_u32(content, 0);
 	put_marked(writer, content, &count);
 	put_lost(writer, content, &count);
-	if (!content->failed)
-		memcpy(content->bytes + count_at, &count, sizeof(count));
+	rp_outbuf_patch_u32(content, count_at, count);
 }
 
 /* The ids of stacks and labels start over, and if there are many rows, so do these. */

@@ -50,13 +50,20 @@ struct rp_trace_writer_event {
 	uint64_t process;
 	uint64_t lost_before;		/* events lost just before it */
 	bool is_added;			/* it is not in the other trace: no stack, no labels */
+	/* Version 6 from version 4: what only version 6 has; or NULL. */
+	const struct rp_thread_row *row;	/* with the name of the thread */
+	const struct rp_outbuf *labels;		/* a list */
 	const void *payload;
 	size_t payload_bytes;
 };
 
-/* Write the head. 0; -ENOMEM. */
+/*
+ * Write the head. 0; -ENOMEM.
+ * @pairs: keys and values for version 6 that the head of the other trace lacks.
+ */
 int rp_trace_writer_begin(struct rp_trace_writer *writer, const struct rp_reader *reader,
-			  uint32_t version, struct rp_output *output);
+			  uint32_t version, struct rp_output *output,
+			  const struct rp_outbuf *pairs, uint32_t pair_count);
 
 /* Take a metadata id, whose definition is then put by rp_trace_writer_put_definition(). */
 uint32_t rp_trace_writer_take_id(struct rp_trace_writer *writer);

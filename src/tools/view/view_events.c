@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The answer `events`, for which the file is read again. */
+#include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/formats/json_out.h"
 #include "tools/formats/shown_event.h"
@@ -10,6 +14,7 @@
 #include "tools/trace/guids.h"
 #include "tools/trace/input.h"
 #include "tools/trace/json_event.h"
+#include "tools/trace/known_fields.h"
 #include "tools/view/view_answers.h"
 
 #define EVENTS_MAX 10000u
@@ -21,10 +26,59 @@ struct event_search {
 	struct rp_expression *where;
 	struct rp_processes processes;
 	struct rp_json_decoder json;
+	struct rp_known_event known;
 	uint64_t number;		/* of the event among those that are read, from 1 on */
 	uint64_t next;			/* the last event of this answer; 0: there are no more */
 	uint32_t found;
 };
+
+/* Write a number that the expressions of an offline page know, unless it is 0. */
+static void put_number(struct rp_format_out *out, const char *name, uint64_t number)
+{
+	if (!number)
+		return;
+	rp_out_text(out, name);
+	rp_json_out_u64(out, number);
+}
+
+static void put_hex(struct rp_format_out *out, const char *name, uint64_t high, uint64_t low,
+		    int digits)
+{
+	char text[40];
+
+	if (!high && !low)
+		return;
+	snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64, high, low);
+	rp_out_text(out, name);
+	rp_view_text(out, text + 32 - digits);
+}
+
+/* Write what the table of events does not show, for the expressions of an offline page. */
+static void put_details(struct rp_format_out *out, const struct rp_reader_event *event)
+{
+	uint64_t trace_id[2];
+	char related[RP_GUID_TEXT];
+
+	put_number(out, ",\"id\":", event->type->id);
+	put_number(out, ",\"version\":", event->event_version);
+	put_number(out, ",\"opcode\":", event->opcode);
+	put_number(out, ",\"keywords\":", event->keywords);
+	if (event->processor != UINT32_MAX) {
+		rp_out_text(out, ",\"processor\":");
+		rp_json_out_u64(out, event->processor);
+	}
+	if (*event->thread_name) {
+		rp_out_text(out, ",\"thread_name\":");
+		rp_view_text(out, event->thread_name);
+	}
+	if (*rp_guid_text(&event->related_activity, related)) {
+		rp_out_text(out, ",\"related_activity\":");
+		rp_json_out_guid(out, &event->related_activity);
+	}
+	memcpy(trace_id, event->trace_id, sizeof(trace_id));
+	put_hex(out, ",\"trace_id\":", be64toh(trace_id[0]), be64toh(trace_id[1]), 32);
+	put_hex(out, ",\"span_id\":", 0, event->span_id, 16);
+}
 
 static void put_event(struct rp_format_out *out, const struct rp_reader_event *event,
 		      uint64_t process)
@@ -48,6 +102,7 @@ static void put_event(struct rp_format_out *out, const struct rp_reader_event *e
 		rp_json_out_guid(out, &event->activity);
 	else
 		rp_out_text(out, "null");
+	put_details(out, event);
 	rp_out_text(out, ",\"fields\":");
 	rp_json_out_fields(out, event);
 	rp_out_char(out, '}');
@@ -60,7 +115,7 @@ static int take_event(struct event_search *search, const struct rp_reader_event 
 	const struct rp_view_query *query = question->query;
 	const uint32_t limit = query->limit < EVENTS_MAX ? query->limit : EVENTS_MAX;
 	uint64_t process;
-	int ret = rp_symbols_process_id(&search->processes, event, &process);
+	int ret = rp_processes_follow_id(&search->processes, event, &process);
 
 	search->number++;
 	if (ret || search->number <= query->after ||
@@ -78,7 +133,7 @@ static int take_event(struct event_search *search, const struct rp_reader_event 
 		return -ENOMEM;
 	if (search->found++)
 		rp_out_char(search->out, ',');
-	put_event(search->out, event, process);
+	put_event(search->out, rp_known_decode(&search->known, event), process);
 	search->next = search->number;
 	return 0;
 }

@@ -98,7 +98,7 @@ int rp_view_add_thread(struct rp_view_trace *trace, uint64_t process, uint64_t t
 
 const char *rp_view_trace_process(const struct rp_view_trace *trace, uint64_t process)
 {
-	const struct rp_processes *processes = &trace->cpu.processes;
+	const struct rp_processes *processes = &trace->cpu.symbols.tree;
 	const char *name = rp_symbols_process(&trace->cpu.symbols, process, trace->last_ns);
 
 	for (size_t i = 0; !name && i < processes->count; i++) {
@@ -236,26 +236,24 @@ static int warn_of_bounds(struct rp_view_trace *trace)
 					 "trace has all of them.",
 					 rp_text_short_time(trace->span_min_ns, text));
 	if (ret == 0 && trace->cpu.tree.cut + trace->offcpu.tree.cut)
-		ret = rp_view_trace_warn(trace, "%s stacks are cut, because they or the call tree "
-					 "became too large.",
-					 rp_text_count(trace->cpu.tree.cut +
-						       trace->offcpu.tree.cut, text));
+		ret = rp_view_trace_warn(trace, "Cut %s, because they or the call tree became too "
+					 "large.",
+					 rp_text_counted(trace->cpu.tree.cut +
+							 trace->offcpu.tree.cut, "stack",
+							 text));
 	if (ret == 0 && trace->cpu.symbols.ignored)
-		ret = rp_view_trace_warn(trace, "%s mappings and functions are ignored.",
+		ret = rp_view_trace_warn(trace, "Ignored mappings and functions: %s.",
 					 rp_text_count(trace->cpu.symbols.ignored, text));
 	if (ret == 0 && trace->thread_count + 1 >= RP_VIEW_THREADS_MAX)
 		ret = rp_view_trace_warn(trace, "Threads beyond the first %u are shown as one, "
 					 "thread 0 of process 0.", RP_VIEW_THREADS_MAX - 2);
 	if (ret == 0 && trace->stats.lost)
-		ret = rp_view_trace_warn(trace, trace->stats.lost == 1 ?
-					 "The recording lost %s event." :
-					 "The recording lost %s events.",
-					 rp_text_count(trace->stats.lost, text));
+		ret = rp_view_trace_warn(trace, "The recording lost %s.",
+					 rp_text_counted(trace->stats.lost, "event", text));
 	if (ret == 0 && trace->spans.open_count)
-		ret = rp_view_trace_warn(trace, trace->spans.open_count == 1 ?
-					 "%s span did not stop, and is not shown." :
-					 "%s spans did not stop, and are not shown.",
-					 rp_text_count(trace->spans.open_count, text));
+		ret = rp_view_trace_warn(trace, "Left out %s that did not stop.",
+					 rp_text_counted(trace->spans.open_count, "span",
+							 text));
 	return ret;
 }
 

@@ -5,11 +5,11 @@
  * the file again. The index of the file restricts the first reading, and those of events and of
  * explanations, to the blocks that matter.
  *
- * Of a large trace, the view reads an excerpt: parts that are equally distant. What it then reads
- * of a range (view_ranges.h) does not depend on the size of the file either. The whole trace is
- * read if the user asks for it.
+ * The view reads an excerpt of a large trace: parts at equal distances. The amount that it then
+ * reads of a range (view_ranges.h) does not depend on the size of the file either. The whole trace
+ * is read if the user requests that.
  *
- * The memory is bounded, to about 1.5 GB besides names. The array `warnings` states each change
+ * The memory is bounded, to about 1.5 GB without names. The array `warnings` states each change
  * that a bound made, and the numbers of the whole trace stay exact.
  */
 #ifndef RP_TOOL_VIEW_MODEL_H
@@ -30,13 +30,13 @@
 #include "tools/view/view_series.h"
 
 /*
- * Reading a trace with more events takes more than a second, so the view reads an excerpt of it.
- * A range with more events than the parts of an excerpt have is read as an excerpt, too.
+ * Reading a trace with more events takes more than a second, so the view reads an excerpt of it:
+ * parts of at least this many events. A range with more events is read as an excerpt, too.
  */
 #define RP_VIEW_WHOLE_EVENTS 1000000u
 #define RP_VIEW_PARTS 64u
-#define RP_VIEW_PART_EVENTS 8192u
-#define RP_VIEW_RANGE_EVENTS (RP_VIEW_PARTS * RP_VIEW_PART_EVENTS)
+#define RP_VIEW_PART_EVENTS 4096u
+#define RP_VIEW_RANGE_EVENTS (1u << 19)
 
 #define RP_VIEW_THREADS_MAX (1u << 18)
 #define RP_VIEW_CPUS_MAX 4096u

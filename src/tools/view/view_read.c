@@ -11,7 +11,6 @@
 #include "tools/formats/shown_event.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/input.h"
-#include "tools/trace/processes.h"
 #include "tools/trace/system_event.h"
 #include "tools/view/view_model_parts.h"
 
@@ -23,7 +22,6 @@ struct view_reading {
 	uint64_t process;
 	uint32_t thread;		/* of the event */
 	bool has_events;
-	struct rp_processes processes;	/* of the first reading */
 	uint64_t sample_seen;
 	uint32_t gaps;			/* before the last event */
 	/* The latest `cswitch`, whose details are the next event of its thread. */
@@ -32,10 +30,10 @@ struct view_reading {
 	uint32_t switch_group, switch_node;
 };
 
-typedef int (*view_take)(struct view_reading *reading, const struct rp_reader_event *event);
+typedef int (*view_take)(struct view_reading *reading, struct rp_reader_event *event);
 
 /* Take an event of the first reading. */
-static int take_names(struct view_reading *reading, const struct rp_reader_event *event)
+static int take_names(struct view_reading *reading, struct rp_reader_event *event)
 {
 	struct rp_profile *cpu = &reading->trace->cpu;
 	int ret;
@@ -341,12 +339,13 @@ static int count_event(struct view_reading *reading, const struct rp_reader_even
 }
 
 /* Take an event of the second reading. */
-static int take_all(struct view_reading *reading, const struct rp_reader_event *event)
+static int take_all(struct view_reading *reading, struct rp_reader_event *event)
 {
 	struct rp_view_trace *trace = reading->trace;
 	enum rp_profile_event kind = rp_profile_classify(event);
 	int ret = rp_profile_process(&trace->cpu, event, &reading->process);
 
+	event->process = reading->process;
 	if (ret == 0)
 		ret = count_event(reading, event);
 	if (ret == 0 && !trace->is_excerpt && !trace->is_range)

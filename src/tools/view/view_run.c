@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/cli/signals.h"
 #include "tools/view/view_browser.h"
@@ -41,8 +42,13 @@ static int serve(struct rp_traces *view, const struct rp_tool_options *options)
 		if (options->given & RP_OPTION_OPEN)
 			browser_file = rp_view_browser_open(rp_view_server_url(server));
 		wait_for_signal(view->signal_fd);
+		rp_view_browser_close(browser_file);
+		/*
+		 * The server ends with the process, because libmicrohttpd 0.9.75 crashes if it is
+		 * stopped while it answers a request with an error of its own.
+		 */
+		_exit(RP_EXIT_OK);
 	}
-	rp_view_browser_close(browser_file);
 	rp_view_server_stop(server);
 	rp_view_load_destroy(view->load);
 	return RP_EXIT_OK;

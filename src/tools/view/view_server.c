@@ -261,8 +261,6 @@ const char *rp_view_server_url(const struct rp_view_server *server)
 
 void rp_view_server_stop(struct rp_view_server *server)
 {
-	if (!server)
-		return;
 	MHD_stop_daemon(server->daemon);
 	free(server);
 }

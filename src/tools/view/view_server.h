@@ -22,7 +22,7 @@ int rp_view_server_start(const struct rp_traces *view, uint16_t port,
 /* Return: the address of the page, valid as long as the server. */
 const char *rp_view_server_url(const struct rp_view_server *server);
 
-/* Wait for the answers that are being written, and stop. NULL is allowed. */
+/* Stop a server that has no clients yet. */
 void rp_view_server_stop(struct rp_view_server *server);
 
 #endif

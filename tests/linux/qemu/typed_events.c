@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 
+#include "../attached_component.h"
+
 static void event_has_a_tracepoint_with_its_fields(void)
 {
 	static const char *const lines[] = {
@@ -163,7 +165,7 @@ static void library_comes_again_to_its_tracepoint(void)
 	check(!kernel_complained());
 }
 
-static void clients_have_sessions_beside_it(void)
+static void clients_have_sessions_at_the_same_time(void)
 {
 	int session = start_all("beside");
 	struct perf perf = perf_open("beside"), typed = perf_open("Guest_Events_mark");
@@ -208,14 +210,28 @@ static void events_of_one_name_share_a_tracepoint_where_their_fields_are_the_sam
 	check(rp_provider_destroy(provider) == 0);
 }
 
+static void component_follows_the_tracepoints_of_single_events(void)
+{
+	check(component_attach(guest_provider()) == 0);
+	check(component_words_are(0, 0));
+	switch_tracepoint("Guest_Events_mark", true);
+	wait_until(component_words_are(0x1, 0x1f));
+	switch_tracepoint("Guest_Events_other", true);
+	wait_until(component_words_are(0x3, 0x3f));
+	switch_tracepoint("Guest_Events_mark", false);
+	switch_tracepoint("Guest_Events_other", false);
+	wait_until(component_words_are(0, 0));
+}
+
 const struct test typed_tests[] = {
 	TEST(event_has_a_tracepoint_with_its_fields),
 	TEST(typed_values_are_what_was_written),
 	TEST(ftrace_has_the_clock_of_a_nettrace_file_where_it_is_asked_to),
 	TEST(child_goes_on_with_typed_events),
 	TEST(library_comes_again_to_its_tracepoint),
-	TEST(clients_have_sessions_beside_it),
+	TEST(clients_have_sessions_at_the_same_time),
 	TEST(events_of_one_name_share_a_tracepoint_where_their_fields_are_the_same),
+	TEST(component_follows_the_tracepoints_of_single_events),
 	TEST(file_listener_and_tracepoints_hold_the_same),
 };
 

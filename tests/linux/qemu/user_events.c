@@ -10,6 +10,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+
+#include "../attached_component.h"
+
 const char *plugin_path;
 
 #define SESSIONS_MAX 4
@@ -498,7 +501,7 @@ static void on_change(struct rp_provider *provider, const struct rp_provider_sta
 	__atomic_fetch_add(state->enabled ? &reported_on : &reported_off, 1, __ATOMIC_RELAXED);
 }
 
-static void callbacks_hear_of_the_kernels_switch(void)
+static void callbacks_receive_the_kernels_switch(void)
 {
 	int session = start_all("callbacks");
 
@@ -508,6 +511,20 @@ static void callbacks_hear_of_the_kernels_switch(void)
 	switch_tracepoint("callbacks", false);
 	wait_until(__atomic_load_n(&reported_off, __ATOMIC_RELAXED) == 1);
 	end(session, "callbacks");
+}
+
+static void component_follows_the_kernels_switch(void)
+{
+	int session = start_all("component");
+
+	check(component_attach(guest_provider()) == 0);
+	check(component_words_are(0, 0));
+	switch_tracepoint("component", true);
+	/* The keywords of mark and other, and the levels up to that of other. */
+	wait_until(component_words_are(0x3, 0x3f));
+	switch_tracepoint("component", false);
+	wait_until(component_words_are(0, 0));
+	end(session, "component");
 }
 
 static const struct test session_tests[] = {
@@ -528,7 +545,8 @@ static const struct test session_tests[] = {
 	TEST(child_begins_without_the_session),
 	TEST(host_that_closes_descriptors_ends_sessions),
 	TEST(sessions_end_under_writers),
-	TEST(callbacks_hear_of_the_kernels_switch),
+	TEST(callbacks_receive_the_kernels_switch),
+	TEST(component_follows_the_kernels_switch),
 };
 
 /* Return: the number of failures. */

@@ -53,26 +53,10 @@ export const recorded = element ? Recorded.parse(element.textContent ?? '') : nu
 /** Numbers for tests: requests sent and aborted. */
 export const requests = { sent: 0, aborted: 0 };
 
-/**
- * Asks for an answer.
- * @param {string} path
- * @param {Record<string, any>} parameters
- * @param {AbortSignal} [signal]
- * @returns {Promise<any>}
- */
-export async function ask(path, parameters, signal) {
-  if (recorded) {
-    const answer = recorded.answer(path, parameters);
-    if (answer.error) {
-      throw new ApiError(answer.error);
-    }
-    return answer;
-  }
-  const key = query(path, parameters);
-  const known = cache.get(key);
-  if (known) {
-    return known;
-  }
+/** The questions that the server has not answered yet. @type {Map<string, Promise<any>>} */
+const pending = new Map();
+
+async function fetchAnswer(path, key, signal) {
   requests.sent++;
   let response;
   let text;
@@ -97,6 +81,41 @@ export async function ask(path, parameters, signal) {
   }
   cache.set(key, answer, text.length * 3);
   return answer;
+}
+
+/**
+ * Asks for an answer. Equal questions share one request.
+ * @param {string} path
+ * @param {Record<string, any>} parameters
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, parameters, signal) {
+  if (recorded) {
+    const answer = recorded.answer(path, parameters);
+    if (answer.error) {
+      throw new ApiError(answer.error, answer.position);
+    }
+    return answer;
+  }
+  const key = query(path, parameters);
+  // The request fails if the function that began it aborts it.
+  for (let other; (other = pending.get(key));) {
+    await other.catch(() => null);
+  }
+  const known = cache.get(key);
+  if (known) {
+    return known;
+  }
+  const answer = fetchAnswer(path, key, signal);
+  pending.set(key, answer);
+  try {
+    return await answer;
+  } finally {
+    if (pending.get(key) === answer) {
+      pending.delete(key);
+    }
+  }
 }
 
 /** Questions of which only the latest matters: a new one aborts its predecessor. */

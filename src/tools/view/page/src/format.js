@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Numbers and times as people read them.
 
-const UNITS = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
+const UNITS = [[1e9, 's'], [1e6, 'ms'], [1e3, 'us'], [1, 'ns']];
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
 /**
@@ -32,7 +32,7 @@ export function duration(ns) {
 /**
  * Formats a point in time as seconds since the start, exact to the step of the axis.
  * @param {number} ns
- * @param {number} [step] nanoseconds that must be told apart
+ * @param {number} [step] difference of two times that must show, in nanoseconds
  * @returns {string}
  */
 export function time(ns, step = 1000) {
@@ -43,6 +43,15 @@ export function time(ns, step = 1000) {
 /** @param {number} value */
 export function count(value) {
   return Number.isFinite(value) ? whole.format(value) : '–';
+}
+
+/**
+ * A number of things: 1 event, 2 events, 0 processes.
+ * @param {number} value
+ * @param {string} noun in the singular
+ */
+export function counted(value, noun) {
+  return `${count(value)} ${noun}${value === 1 ? '' : noun.endsWith('s') ? 'es' : 's'}`;
 }
 
 /** @param {number} value */
@@ -75,7 +84,7 @@ export function excerpt({ read, events }) {
 
 /** @param {number} value @param {string} unit samples or ns */
 export function weight(value, unit) {
-  return unit === 'ns' ? duration(value) : `${count(value)} ${value === 1 ? 'sample' : 'samples'}`;
+  return unit === 'ns' ? duration(value) : counted(value, 'sample');
 }
 
 /**

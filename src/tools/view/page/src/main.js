@@ -24,11 +24,11 @@ const live = h('div', { class: 'sr', role: 'status', 'aria-live': 'polite' });
 const announce = (text) => fill(live, text);
 
 function facts(trace) {
-  return [format.duration(trace.duration_ns), `${format.count(trace.events)} events`,
+  return [format.duration(trace.duration_ns), format.counted(trace.events, 'event'),
     trace.lost > 0 && `${format.count(trace.lost)} lost`,
-    `${format.count(trace.processes.length)} ${trace.processes.length === 1 ? 'process'
-      : 'processes'}`, trace.start_utc_ns !== '0' && new Date(Number(BigInt(trace.start_utc_ns) /
-    1000000n)).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC')]
+    format.counted(trace.processes.length, 'process'),
+    trace.start_utc_ns !== '0' && new Date(Number(BigInt(trace.start_utc_ns) / 1000000n))
+      .toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC')]
     .filter(Boolean).join(' · ');
 }
 
@@ -237,7 +237,7 @@ function start(traces) {
   timeline.relayout();
   timeline.request();
   panes.find((pane) => pane.tab === state.tab).refresh();
-  // What tests read.
+  // For tests.
   window.ringpipeView = { frames, requests, state, update, timeline, work };
 }
 

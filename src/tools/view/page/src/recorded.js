@@ -2,6 +2,7 @@
 // The offline page: answers come from what `ringpipe view --html` recorded. A time range is
 // widened to the smallest recorded range that contains it.
 
+import { compileExpression, ExpressionError } from './expression.js';
 import { query } from './query.js';
 
 const MAX_RESULTS = 200;
@@ -123,11 +124,19 @@ export class Recorded {
     if (!answer) {
       return { error: 'This copy of the view contains no events.' };
     }
-    const words = String(where ?? '').toLowerCase();
+    let matches;
+    try {
+      matches = where ? compileExpression(where) : () => true;
+    } catch (error) {
+      if (error instanceof ExpressionError) {
+        return { error: error.message, position: error.position };
+      }
+      throw error;
+    }
     const events = answer.events.filter((event) =>
       (from === undefined || from === null || event.time_ns >= from) &&
-      (to === undefined || to === null || event.time_ns <= to) &&
-      (words === '' || JSON.stringify(event).toLowerCase().includes(words)));
+      (to === undefined || to === null || event.time_ns < to) &&
+      matches(event));
     const start = Number(parameters.after ?? 0) || 0;
     const size = parameters.limit ?? PAGE;
     const next = start + size < events.length ? String(start + size) : null;

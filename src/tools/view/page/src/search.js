@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The search field: functions, events, spans, threads and processes.
-import { ask, Latest, recorded } from './api.js';
+import { ask, Latest } from './api.js';
 import { fill, h } from './dom.js';
 import * as format from './format.js';
 import { spanId, state, update } from './state.js';
 
-/** Returns the filter of the events pane for one event. An offline page searches for words. */
+/** Returns the filter of the events pane for one event. */
 function filterOf({ provider, name }) {
-  return recorded ? name
-    : `provider == ${JSON.stringify(provider)} and event == ${JSON.stringify(name)}`;
+  return `provider == ${JSON.stringify(provider)} and event == ${JSON.stringify(name)}`;
 }
 
 export class Search {
@@ -82,7 +81,7 @@ export class Search {
       this.input.setAttribute('aria-activedescendant', `result-${this.chosen}`);
       this.list.children[this.chosen].scrollIntoView({ block: 'nearest' });
     }
-    this.announce(problem ?? `${this.results.length} results`);
+    this.announce(problem ?? format.counted(this.results.length, 'result'));
   }
 
   key(event) {

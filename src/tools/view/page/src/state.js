@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the page shows, kept in location.hash so that its address is a permalink.
+// The state of the page, kept in location.hash so that its address is a permalink.
 import { perFrame } from './dom.js';
 
 const TABS = ['flame', 'latency', 'explain', 'counters', 'events'];

@@ -40,8 +40,7 @@ export class CountersPane extends Pane {
     this.plots = [];
     fill(this.note, found.length > PLOTS && `The first ${PLOTS} of ${found.length} counters`);
     if (found.length === 0) {
-      fill(this.body, h('p', { class: 'empty' }, this.counters.length > 0
-        ? 'No counter has such a name.' : 'The trace has no counters in this selection.'));
+      fill(this.body, h('p', { class: 'empty' }, this.missing(words)));
       return;
     }
     const grid = h('div', { class: 'plots' });
@@ -50,6 +49,15 @@ export class CountersPane extends Pane {
       grid.append(this.plot(counter));
     }
     this.resize();
+  }
+
+  missing(words) {
+    if (this.counters.length > 0) {
+      return words ? 'No counter has such a name.' : 'The process has no counters.';
+    }
+    return state.range ? 'The trace has no counters in this selection.'
+      : 'The trace has no counters. `ringpipe collect` records them if --providers asks for ' +
+        'them with EventCounterIntervalSec=1.';
   }
 
   plot(counter) {

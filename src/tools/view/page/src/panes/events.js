@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A table of events, filtered by an expression.
-import { ask, recorded } from '../api.js';
+import { ask } from '../api.js';
 import { fill, h } from '../dom.js';
 import * as format from '../format.js';
 import { state, update } from '../state.js';
@@ -23,9 +23,8 @@ export class EventsPane extends Pane {
   constructor() {
     super('events', 'Events', ['trace', 'range', 'tid', 'pid', 'key', 'where']);
     this.input = h('input', { class: 'field', type: 'text', spellcheck: 'false', size: '60',
-      'aria-label': recorded ? 'Text in the events' : 'Expression that selects events',
-      placeholder: recorded ? 'Text in the events' : 'provider == "Shop-Orders" and total > 100',
-      value: state.where });
+      'aria-label': 'Expression that selects events',
+      placeholder: 'provider == "Shop-Orders" and total > 100', value: state.where });
     this.caret = h('div', { class: 'caret', role: 'alert', hidden: true });
     this.note = h('span', { class: 'dim', role: 'status' });
     fill(this.tools, h('form', { class: 'where', onsubmit: (event) => {
@@ -81,12 +80,15 @@ export class EventsPane extends Pane {
     const text = state.where;
     this.caret.hidden = false;
     fill(this.note);
+    // The rows of an earlier expression would look like those of this one.
+    fill(this.body, h('p', { class: 'empty' }, 'The expression is wrong, so no events are shown.'));
     this.caret.textContent = `${text}\n${' '.repeat(characters(text, error.position))}^ ` +
       error.message;
   }
 
   show() {
-    fill(this.note, `${format.count(this.events.length)}${this.next ? ' or more' : ''} events`);
+    fill(this.note, this.next ? `${format.count(this.events.length)} or more events`
+      : format.counted(this.events.length, 'event'));
     if (this.events.length === 0) {
       fill(this.body, h('p', { class: 'empty' }, 'No event fulfils this in the selection.'));
       return;

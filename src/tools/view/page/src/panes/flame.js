@@ -7,7 +7,7 @@ import { changeColour, colours, hash, onTheme } from '../palette.js';
 import { onChange, state, update } from '../state.js';
 import { FONT, shorten } from '../timeline/draw.js';
 import { choice, Pane, scope, table, threads } from './pane.js';
-import { follow, grow, path, width } from './tree.js';
+import { follow, functionName, grow, path } from './tree.js';
 
 const HEIGHT = 18;
 const NARROWEST = 0.6;
@@ -80,10 +80,10 @@ export class FlamePane extends Pane {
       { title: '%', number: true, cell: (row) => format.percent(row.exclusive / answer.total) },
       { title: 'Total', number: true, cell: (row) => format.weight(row.inclusive, unit) },
       { title: '%', number: true, cell: (row) => format.percent(row.inclusive / answer.total) },
-      { title: 'Function', cell: (row) => row.name ?? '[unknown]' },
+      { title: 'Function', cell: (row) => functionName(row.name, row.file) },
       { title: 'File', wide: true, cell: (row) => row.file ?? '' },
     ], answer.functions.slice(0, 500), {
-      choose: (row) => update({ mark: row.name ?? '', order: 'heavy' }),
+      choose: (row) => update({ mark: functionName(row.name, row.file), order: 'heavy' }),
     }));
     this.body.classList.remove('flame');
   }
@@ -130,8 +130,8 @@ export class FlamePane extends Pane {
         onclick: () => this.zoom([]) }, 'Show all'));
   }
 
-  zoom(names) {
-    this.zoomed = names;
+  zoom(keys) {
+    this.zoomed = keys;
     this.body.scrollTop = 0;
     this.describe(null);
     this.draw();
@@ -149,13 +149,13 @@ export class FlamePane extends Pane {
     for (let at = top; at; at = at.parent) {
       boxes.push({ entry: at, x: 0, w: across, level: level-- });
     }
-    const scale = across / Math.max(1, width(top));
+    const scale = across / Math.max(1, top.width);
     const left = [{ entry: top, x: 0, level: depth - 1 }];
     while (left.length > 0) {
       const { entry, x, level: above } = left.pop();
       let at = x;
       for (const next of entry.children) {
-        const w = width(next) * scale;
+        const w = next.width * scale;
         if (w >= NARROWEST && at < across) {
           boxes.push({ entry: next, x: at, w: Math.min(w, across - at), level: above + 1 });
           left.push({ entry: next, x: at, level: above + 1 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Spans by name, the distribution of one name's durations, and its slow instances.
+// Spans by name, the distribution of one name's durations, and its slow instances; also compared
+// with another trace.
 import { ask } from '../api.js';
 import { fill, fit, h, perFrame, showTooltip } from '../dom.js';
 import * as format from '../format.js';
@@ -20,9 +21,20 @@ export function selectInstance(instance, timeline) {
   timeline.reveal(instance.start_ns, instance.start_ns + instance.duration_ns);
 }
 
+/** Pairs the spans of two traces by their names. */
+function pair(own, other) {
+  const rows = new Map(own.map((span) => [spanId(span), { id: spanId(span), own: span,
+    other: null }]));
+  for (const span of other) {
+    const id = spanId(span);
+    rows.set(id, { id, own: rows.get(id)?.own ?? null, other: span });
+  }
+  return [...rows.values()];
+}
+
 export class LatencyPane extends Pane {
   constructor(traces, timeline) {
-    super('latency', 'Latency by span', ['trace', 'range', 'tid', 'pid', 'key']);
+    super('latency', 'Latency by span', ['trace', 'other', 'range', 'tid', 'pid', 'key']);
     this.timeline = timeline;
     this.list = h('div', { class: 'scroll', tabindex: '0', role: 'region',
       'aria-label': 'Spans' });
@@ -37,10 +49,14 @@ export class LatencyPane extends Pane {
     fill(this.body, h('div', null, this.list), h('div', null, this.title, this.histogram,
       this.slow));
     this.excerptLacks = ' Spans that began or ended outside of these are missing.';
-    this.spans = [];
+    /** What the page shows of each name: the spans of the trace, of the other one, or of both. */
+    this.rows = [];
     this.draw = perFrame(() => this.paint());
     new ResizeObserver(this.draw).observe(this.histogram);
-    onTheme(this.draw);
+    onTheme(() => {
+      this.showTitle();
+      this.draw();
+    });
     onChange((changed) => {
       if (state.tab === 'latency' && (changed.has('span') || changed.has('bucket'))) {
         this.showSpan();
@@ -54,9 +70,12 @@ export class LatencyPane extends Pane {
   }
 
   load() {
-    this.ask((signal) => ask('spans', scope(threads()), signal), (answer) => {
-      this.spans = answer.spans;
-      if (this.spans.length === 0) {
+    this.ask(async (signal) => ({
+      own: await ask('spans', scope(threads()), signal),
+      other: state.other === null ? null : await ask('spans', { trace: state.other }, signal),
+    }), ({ own, other }) => {
+      this.rows = pair(own.spans, other?.spans ?? []);
+      if (this.rows.length === 0) {
         fill(this.list, h('p', { class: 'empty' }, 'No span started in this selection.'));
       }
       this.showSpan();
@@ -64,19 +83,24 @@ export class LatencyPane extends Pane {
   }
 
   current() {
-    return this.spans.find((span) => spanId(span) === state.span) ?? this.spans[0] ?? null;
+    return this.rows.find((row) => row.id === state.span) ?? this.rows[0] ?? null;
   }
 
   showSpan() {
-    const span = this.current();
-    if (!span) {
-      fill(this.title);
+    const current = this.current();
+    this.showTitle();
+    this.draw();
+    if (!current) {
       fill(this.slow);
-      this.draw();
       return;
     }
+    const { id, own } = current;
+    const isCompared = state.other !== null;
+    const spans = this.rows.flatMap((row) => [row.own && { ...row.own, trace: state.trace },
+      row.other && { ...row.other, trace: state.other }]).filter(Boolean);
     fill(this.list, table('Spans', [
       { title: 'Span', name: true, cell: (row) => row.name },
+      isCompared && { title: 'Trace', number: true, cell: (row) => String(row.trace + 1) },
       { title: 'Provider', name: true, cell: (row) => row.provider },
       { title: 'Count', number: true, cell: (row) => format.count(row.count) },
       { title: 'Per s', number: true, cell: (row) => format.number(row.rate) },
@@ -87,15 +111,32 @@ export class LatencyPane extends Pane {
       { title: 'p99', number: true, cell: (row) => format.duration(row.p99_ns) },
       { title: 'p99.9', number: true, cell: (row) => format.duration(row.p99_9_ns) },
       { title: 'Max', number: true, cell: (row) => format.duration(row.max_ns) },
-    ], this.spans, { choose: (row) => update({ span: spanId(row), bucket: null }),
-      chosen: (row) => row === span }));
-    fill(this.title, span.name, h('span', { class: 'dim' },
-      `${format.count(span.count)} spans, both scales logarithmic`), state.bucket && h('span', { class: 'dim' },
+    ].filter(Boolean), spans, { choose: (row) => update({ span: spanId(row), bucket: null }),
+      chosen: (row) => spanId(row) === id }));
+    if (own) {
+      this.askSlow(own);
+    } else {
+      this.wanted = null;
+      fill(this.slow, h('p', { class: 'empty' }, 'The trace has no such span.'));
+    }
+  }
+
+  showTitle() {
+    const current = this.current();
+    if (!current) {
+      fill(this.title);
+      return;
+    }
+    const { own, other } = current;
+    fill(this.title, (own ?? other).name, h('span', { class: 'dim' },
+      `${format.counted(own?.count ?? 0, 'span')}, both scales logarithmic`),
+    state.other !== null && h('span', { class: 'legend dim' },
+      h('i', { class: 'line', style: { background: colours().events } }),
+      `${format.counted(other?.count ?? 0, 'span')} of trace ${state.other + 1}`),
+    state.bucket && h('span', { class: 'dim' },
       `${format.duration(state.bucket[0])} to ${format.duration(state.bucket[1])}`),
     state.bucket && h('button', { class: 'button', type: 'button',
       onclick: () => update({ bucket: null }) }, 'All durations'));
-    this.draw();
-    this.askSlow(span);
   }
 
   async askSlow(span) {
@@ -133,18 +174,18 @@ export class LatencyPane extends Pane {
       }, chosen: (row) => row.key === state.key }));
   }
 
-  /** Returns the scale of the plot: logarithms of the durations. */
-  scale(span, across) {
-    const bins = span.histogram;
-    const low = Math.log(Math.max(1, bins[0][0]));
-    const high = Math.log(Math.max(2, bins[bins.length - 1][1]));
+  /** Returns the scale of the plot, which has the bins of both traces: logarithms of durations. */
+  scale(bins, across) {
+    const low = Math.log(Math.max(1, Math.min(...bins.map((bin) => bin[0]))));
+    const high = Math.log(Math.max(2, ...bins.map((bin) => bin[1])));
     const x = (ns) => LEFT + ((Math.log(Math.max(1, ns)) - low) / Math.max(1e-9, high - low)) *
       (across - LEFT - RIGHT);
     return { low, high, x };
   }
 
   paint() {
-    const span = this.current();
+    const { own, other } = this.current() ?? {};
+    const bins = [...own?.histogram ?? [], ...other?.histogram ?? []];
     const across = this.histogram.clientWidth;
     const high = this.histogram.clientHeight;
     if (across === 0) {
@@ -154,18 +195,22 @@ export class LatencyPane extends Pane {
     const context = fit(this.canvas, across, high);
     context.fillStyle = palette.back;
     context.fillRect(0, 0, across, high);
-    if (!span || span.histogram.length === 0) {
+    if (bins.length === 0) {
       return;
     }
-    const { x } = this.scale(span, across);
-    const most = Math.max(...span.histogram.map((bin) => bin[2]));
+    const { x } = this.scale(bins, across);
+    const most = Math.max(...bins.map((bin) => bin[2]));
     const floor = high - 20;
     const y = (value) => floor - (Math.log1p(value) / Math.log1p(most)) * (floor - 18);
     context.font = FONT;
-    for (const [from, to, value] of span.histogram) {
+    for (const [from, to, value] of own?.histogram ?? []) {
       const chosen = state.bucket && from >= state.bucket[0] && to <= state.bucket[1];
       context.fillStyle = chosen ? palette.accent : palette.samples;
       context.fillRect(x(from), y(value), Math.max(1, x(to) - x(from) - 1), floor - y(value));
+    }
+    context.fillStyle = palette.events;
+    for (const [from, to, value] of other?.histogram ?? []) {
+      context.fillRect(x(from), y(value) - 1, Math.max(2, x(to) - x(from)), 2);
     }
     context.fillStyle = palette.line;
     context.fillRect(LEFT, floor, across - LEFT - RIGHT, 1);
@@ -185,8 +230,8 @@ export class LatencyPane extends Pane {
     }
     context.fillText(format.count(most), 4, y(most) + 10);
     let right = -100;
-    for (const [name, text] of MARKS) {
-      const at = x(span[name]);
+    for (const [name, text] of own ? MARKS : []) {
+      const at = x(own[name]);
       context.fillStyle = palette.error;
       context.fillRect(at, 14, 1, floor - 14);
       if (at > right) {
@@ -196,15 +241,16 @@ export class LatencyPane extends Pane {
     }
   }
 
+  /** Returns the bar of the trace at the pointer; null: there is none. */
   bin(event) {
-    const span = this.current();
+    const { own, other } = this.current() ?? {};
     const area = this.canvas.getBoundingClientRect();
-    if (!span || span.histogram.length === 0) {
+    if (!own || own.histogram.length === 0) {
       return null;
     }
-    const { x } = this.scale(span, area.width);
+    const { x } = this.scale([...own.histogram, ...other?.histogram ?? []], area.width);
     const at = event.clientX - area.left;
-    return span.histogram.find((bin) => at >= x(bin[0]) && at < Math.max(x(bin[0]) + 3,
+    return own.histogram.find((bin) => at >= x(bin[0]) && at < Math.max(x(bin[0]) + 3,
       x(bin[1]))) ?? null;
   }
 
@@ -212,12 +258,12 @@ export class LatencyPane extends Pane {
     this.canvas.addEventListener('click', (event) => {
       const bin = this.bin(event);
       if (bin) {
-        update({ span: spanId(this.current()), bucket: [bin[0], Math.max(bin[0] + 1, bin[1])] });
+        update({ span: this.current().id, bucket: [bin[0], Math.max(bin[0] + 1, bin[1])] });
       }
     });
     this.canvas.addEventListener('pointermove', (event) => {
       const bin = this.bin(event);
-      showTooltip(bin && { title: `${format.count(bin[2])} spans`, rows: [['Duration',
+      showTooltip(bin && { title: format.counted(bin[2], 'span'), rows: [['Duration',
         `${format.duration(bin[0])} to ${format.duration(bin[1])}`]] }, event.clientX,
       event.clientY);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all panes share: they ask when they become visible or when their part of the state changes.
+// The base of all panes: a pane asks when it becomes visible or its part of the state changes.
 import { ApiError, Latest } from '../api.js';
 import { fill, h } from '../dom.js';
 import * as format from '../format.js';
@@ -27,7 +27,7 @@ export class Pane {
     this.latest = new Latest();
     this.isStale = true;
     this.tools = h('div', { class: 'tools' });
-    /** What the events that were read do not have, as a sentence after a space. */
+    /** The data that the read events lack, as a sentence after a space. */
     this.excerptLacks = '';
     this.excerpt = h('div', { class: 'excerpt', role: 'note', hidden: true });
     this.body = h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label });

@@ -97,7 +97,7 @@ function paintStates(context, place, states, colours) {
     context.fillRect(place.x + left, place.y + inset, Math.max(0.5, right - left),
       STATE_HEIGHT - inset * 2);
     work.shapes++;
-    // Pieces that end on the same half pixel are not told apart.
+    // Pieces that end on the same half pixel are drawn as one.
     covered = Math.floor(right * 2) / 2;
   }
 }

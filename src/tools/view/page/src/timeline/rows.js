@@ -59,8 +59,10 @@ export function layout(traces, closed, depths) {
       }
       for (const thread of process.threads) {
         const key = `${index}.${thread.tid}`;
-        const seen = Math.max(depths.get(key) ?? 0, data?.threads.get(thread.tid)?.rows.length ??
-          0);
+        const known = data?.threads.get(thread.tid);
+        // Spans that are too short to be drawn each have one row for all of them.
+        const seen = Math.max(depths.get(key) ?? 0, known?.rows.length ?? 0,
+          known?.spanBins ? 1 : 0);
         depths.set(key, seen);
         add({ type: 'thread', id: `h${key}`, label: thread.name || 'thread',
           note: String(thread.tid), level: base + 2, trace: index, pid: process.pid,
