@@ -54,11 +54,14 @@ def command_of(tool, trace, pid, providers, root=None):
 
 
 def used(pid):
-    """Return the descriptors, the threads and the resident memory (in KB) of a process."""
+    """Return the descriptors, the threads and the private resident memory (in KB) of a process.
+
+    Without shared memory, whose pages count as resident as soon as the process has used them.
+    """
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
         status = dict(line.split(":", 1) for line in file if ":" in line)
     return (len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"]),
-            int(status["VmRSS"].split()[0]))
+            int(status["RssAnon"].split()[0]))
 
 
 def check_growth(case, uses):

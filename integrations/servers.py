@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of all modules for servers use: an installation, ports, recordings."""
+"""An installation, ports and recordings for the tests of all modules for servers."""
 import contextlib
 import json
 import os

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from integrations.servers import BUILD, HERE, PATIENCE, drive
+from integrations.servers import BUILD, HERE, PATIENCE, drive, sessions
 
 PROGRAMS = ("bpftrace", "lttng", "babeltrace2", "unshare", "nsenter")
 
@@ -43,7 +43,8 @@ class Lttng:
 
     def __init__(self, folder):
         self.home = tempfile.mkdtemp(dir=folder)
-        self.environment = dict(os.environ, LTTNG_HOME=self.home, RINGPIPE_LTTNG="1")
+        self.environment = dict(os.environ, LTTNG_HOME=self.home, RINGPIPE_LTTNG="1",
+                                LTTNG_UST_REGISTER_TIMEOUT="60000")
         self.stack = contextlib.ExitStack()
         script = "mkdir -p /run/lttng && mount -t tmpfs tmpfs /run/lttng && " \
             "exec lttng-sessiond --no-kernel"
@@ -66,19 +67,25 @@ class Lttng:
                               timeout=PATIENCE).returncode == 0
 
     @contextlib.contextmanager
-    def session(self, event, text=""):
+    def session(self, event, pids, text=""):
         """Record an event. Yield the function that ends the session, and returns the number of
-        events with the text."""
+        events with the text. The processes have the session when the block begins: each looks
+        twenty times a second for what LTTng wants."""
+        def has_session(pid):
+            return "lttng" in sessions(pid, event.split(":")[0])
+
         output = tempfile.mkdtemp(dir=self.home)
         for command in (("create", "session", "--output", output),
                         ("enable-channel", "-u", "--subbuf-size=4M", "--num-subbuf=4", "all"),
                         ("enable-event", "-u", "-c", "all", event), ("start",)):
             if not self.run(*command):
                 raise drive.Failure(f"lttng {' '.join(command)} failed")
+        drive.wait_for(lambda: all(map(has_session, pids)), "the session of LTTng", [])
 
         def count():
             if not self.run("stop") or not self.run("destroy"):
                 raise drive.Failure("lttng cannot end the session")
+            drive.wait_for(lambda: not any(map(has_session, pids)), "its end", [])
             done = subprocess.run(["babeltrace2", output], check=True, text=True,
                                   stdout=subprocess.PIPE, timeout=PATIENCE)
             return sum(f" {event}: " in line and text in line

@@ -23,6 +23,7 @@
 #include <haproxy/server.h>
 #include <haproxy/stream.h>
 #include <haproxy/time.h>
+#include <haproxy/tools.h>
 
 #include "events.h"
 
@@ -67,16 +68,21 @@ static void on_detach(struct stream *s, struct filter *filter)
 static void print_client(struct stream *s, char *text, size_t bytes)
 {
 	const struct sockaddr_storage *from = sc_src(s->scf);
-	char address[INET6_ADDRSTRLEN] = "";
+	char address[INET6_ADDRSTRLEN] = "", *at = text;
 
 	text[0] = 0;
 	if (!from)
 		return;
 	if (from->ss_family == AF_INET) {
 		const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+		const uint8_t *octets = (const uint8_t *)&in->sin_addr;
 
-		inet_ntop(AF_INET, &in->sin_addr, address, sizeof(address));
-		snprintf(text, bytes, "%s:%u", address, ntohs(in->sin_port));
+		/* snprintf() and inet_ntop() take more instructions than the rest of the span. */
+		for (int i = 0; i < 4; i++) {
+			at = ultoa_o(octets[i], at, bytes - (size_t)(at - text));
+			*at++ = i < 3 ? '.' : ':';
+		}
+		ultoa_o(ntohs(in->sin_port), at, bytes - (size_t)(at - text));
 	} else if (from->ss_family == AF_INET6) {
 		const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
 
@@ -85,23 +91,40 @@ static void print_client(struct stream *s, char *text, size_t bytes)
 	}
 }
 
-/* Take the ids of the caller, or begin a trace, and make the span the parent of the server's. */
+/* Remove the headers of this name that follow `header`, or all of them. */
+static void remove_headers(struct htx *htx, struct ist name, struct http_hdr_ctx header)
+{
+	while (http_find_header(htx, name, &header, 1))
+		http_remove_header(htx, &header);
+}
+
+/*
+ * Take the ids of the caller, or begin a trace, and make the span the parent of the server's. Two
+ * headers are no valid one, and the state of another trace is not for the server.
+ */
 static void begin_trace(struct htx *htx, struct haproxy_span *span)
 {
 	const struct ist name = ist("traceparent");
-	struct http_hdr_ctx header = { .blk = NULL };
+	struct http_hdr_ctx header = { .blk = NULL }, next;
 	char text[RP_TRACEPARENT_SIZE];
 	struct ist value;
 	uint8_t flags = 0;
-	bool has_header = false;
+	bool has_header, is_called;
 
-	if (htx && haproxy_options.trace_context)
-		has_header = http_find_header(htx, name, &header, 1);
-	if (!has_header || rp_traceparent_parse(header.value.ptr, header.value.len,
-						&span->activity, &flags) < 0)
+	if (!htx || !haproxy_options.trace_context) {
 		rp_traceparent_generate(&span->activity, &flags);
-	if (!htx || !haproxy_options.trace_context)
 		return;
+	}
+	has_header = http_find_header(htx, name, &header, 1);
+	next = header;
+	is_called = has_header && !http_find_header(htx, name, &next, 1) &&
+		rp_traceparent_parse(header.value.ptr, header.value.len, &span->activity,
+				     &flags) == 0;
+	if (!is_called) {
+		rp_traceparent_generate(&span->activity, &flags);
+		remove_headers(htx, name, header);
+		remove_headers(htx, ist("tracestate"), (struct http_hdr_ctx){ .blk = NULL });
+	}
 	rp_traceparent_print(&span->activity, flags | RP_TRACE_SAMPLED, text);
 	value = ist2(text, RP_TRACEPARENT_SIZE - 1);
 	/* Without space in the buffer, the server gets the header of the caller, or none. */

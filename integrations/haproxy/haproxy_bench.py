@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What bench/servers.py needs to measure HAProxy: a proxy with a line in the log, in front of a
+"""The parts of bench/servers.py for HAProxy: a proxy with a line in the log, in front of a
 server that answers with a page of 615 bytes."""
 
 import contextlib

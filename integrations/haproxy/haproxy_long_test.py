@@ -111,7 +111,7 @@ class LongTest(haproxy_server.HaproxyCase):
             "collect": lambda: self.file_of(["collect", "--buffer", "256"], "collect", pid),
             "record": lambda: self.file_of(["record"], "record", pid),
             "bpftrace": lambda: tracers.bpftrace(pid, library, "haproxy:request_stop"),
-            "lttng": lambda: lttng.session("haproxy:request_stop"),
+            "lttng": lambda: lttng.session("haproxy:request_stop", [pid]),
         }
         with contextlib.suppress(subprocess.CalledProcessError):
             program = tracers.install_dotnet_trace()

@@ -5,6 +5,8 @@ import collections
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import unittest
 import unittest.mock
@@ -52,6 +54,7 @@ frontend web
 	use_backend closed if {{ path /closed }}
 	use_backend slow if {{ path /slow }}
 	use_backend empty if {{ path /empty }}
+	use_backend moved if {{ path /moved }}
 	default_backend app
 backend app
 	server first 127.0.0.1:{inner}
@@ -61,11 +64,18 @@ backend closed
 	# HAProxy waits so long before it tries again.
 	timeout connect 100ms
 	server none 127.0.0.1:{closed}
+backend moved
+	timeout connect 100ms
+	option redispatch 1
+	server none 127.0.0.1:{closed}
+	server first 127.0.0.1:{inner}
 backend empty
 frontend inner
 	log-format "ringpipe {http}"
 	bind 127.0.0.1:{inner}
 	http-request return status 404 if {{ path /missing }}
+	http-request return status 200 content-type text/plain \
+		lf-string "%[req.fhdr(traceparent)],%[req.fhdr(tracestate)]" if {{ path /state }}
 	http-request return status 200 content-type text/plain lf-string "%[req.hdr(traceparent)]"
 frontend late
 	no log
@@ -88,7 +98,7 @@ def format_of(fields):
 def row_of(text):
     """Return the values of a line of the log, with the types and the names of the event."""
     values = ("" if value == "<NOSRV>" else value for value in text.split())
-    return tuple(int(value) if re.fullmatch("-?[0-9]+", value) else value for value in values)
+    return tuple(int(value) if re.fullmatch("[+-]?[0-9]+", value) else value for value in values)
 
 
 class Haproxy(haproxy_server.Haproxy):
@@ -145,6 +155,22 @@ class HaproxyTest(haproxy_server.HaproxyCase):
         self.assertEqual([(stop["termination"], stop["retries"]) for stop in closed],
                          [("SC", 1)] * 3)
 
+    def test_a_span_has_the_address_and_the_port_of_its_client(self):
+        haproxy, clients = self.serve(), []
+
+        def work():
+            for address in ("127.0.0.1", "127.10.200.255"):
+                with socket.create_connection(("127.0.0.1", haproxy.ports["web"]), PATIENCE,
+                                              (address, 0)) as client:
+                    clients.append(f"{address}:{client.getsockname()[1]}")
+                    client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                    while client.recv(4096):
+                        pass
+
+        events = self.record(haproxy, work)
+        self.assertEqual([start["client_address"] for start in of_name(events, "requestStart")
+                          if start["client_address"] in clients], clients)
+
     def test_the_ids_of_the_caller_go_on_to_the_server(self):
         haproxy = self.serve()
         answers = []
@@ -169,6 +195,30 @@ class HaproxyTest(haproxy_server.HaproxyCase):
             related = [event["related_activity"].replace("-", "") for event in ours]
             self.assertEqual((related[0][16:], related[1][:16]), (related[1][:16], related[0][16:]))
             self.assertEqual(related[1][16:], span)
+
+    def test_the_state_of_a_trace_goes_on_with_valid_ids_only(self):
+        haproxy = self.serve()
+        header = f"traceparent: {CALLER}"
+        other = header.replace("0af7", "1af7")
+        cases = {header: True, header.replace("00-", "cc-", 1) + "-more": True,
+                 header.replace("00-", "ff-", 1): False, header + "-more": False,
+                 header.upper(): False, header.replace(TRACE_ID, "0" * 32): False,
+                 header[:-1]: False, "traceparent:": False, "x: y": False,
+                 f"{header}\r\n{other}": False, f"{header}, {CALLER}": False}
+        answers = {}
+
+        def work():
+            for caller in cases:
+                lines = ("GET /state HTTP/1.0", "tracestate: a=1", caller, "tracestate: b=2", "")
+                answers[caller] = haproxy.send("\r\n".join((*lines, "")).encode())
+
+        self.record(haproxy, work)
+        for caller, is_valid in cases.items():
+            traceparent, state = answers[caller].split("\r\n\r\n")[1].split(",")
+            self.assertRegex(traceparent, "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]$", caller)
+            self.assertEqual(TRACE_ID in traceparent, is_valid, caller)
+            self.assertNotIn(TRACE_ID.replace("0af7", "1af7"), traceparent, caller)
+            self.assertEqual(state, "b=2" if is_valid else "", caller)
 
     def test_under_load_the_spans_equal_the_statistics(self):
         haproxy = self.serve()
@@ -225,6 +275,28 @@ class HaproxyTest(haproxy_server.HaproxyCase):
             drive.interrupt(collector)
         self.assertEqual(counted("frontend_responses", "frontend=web,status=4xx"), 4)
         self.assertEqual(counted("frontend_denied", "frontend=web"), 4)
+
+    def test_a_redispatched_and_an_aborted_request_have_the_spans_of_their_lines(self):
+        haproxy = self.serve()
+
+        def work():
+            for _ in range(3):
+                haproxy.get("/moved")
+            with socket.create_connection(("127.0.0.1", haproxy.ports["web"]), PATIENCE) as client:
+                client.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+                drive.wait_for(lambda: haproxy.statistics()["slow", "BACKEND"]["scur"] == "1",
+                               "the request", [haproxy.process])
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        events = self.record(haproxy, work)
+        self.assert_equals_log(haproxy, events, "requestStop", LOGGED)
+        stops = of_name(events, "requestStop")
+        moved = [stop for stop in stops if stop["backend"] == "moved"]
+        self.assertEqual({(stop["server"], stop["termination"]) for stop in moved},
+                         {("first", "--")})
+        # The log marks a redispatched request by the sign of its retries.
+        self.assertIn(1, [stop["retries"] for stop in moved])
+        self.assertEqual([stop["termination"][0] for stop in stops if stop["backend"] == "slow"],
+                         ["C"])
 
     def test_a_session_of_mode_tcp_has_a_span_that_equals_the_log(self):
         haproxy = self.serve()

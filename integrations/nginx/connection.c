@@ -69,13 +69,10 @@ void ringpipe_connection_init(ngx_cycle_t *cycle)
 			listening[i].handler = on_accept;
 }
 
-#if (NGX_HTTP_SSL)
-
 extern ngx_module_t ngx_http_ssl_module;
 
-typedef void (*info_callback)(const SSL *ssl, int where, int ret);
-
-static info_callback nginx_callback;	/* the same for all of nginx's contexts */
+/* The same for all of nginx's contexts. */
+static void (*nginx_callback)(const SSL *ssl, int where, int ret);
 
 static void begin_handshake(struct connection *connection)
 {
@@ -111,7 +108,7 @@ static void on_tls(const SSL *ssl, int where, int ret)
 		nginx_callback(ssl, where, ret);
 }
 
-ngx_int_t ringpipe_tls_init(ngx_conf_t *cf)
+void ringpipe_tls_init(ngx_conf_t *cf)
 {
 	ngx_http_core_main_conf_t *core =
 		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
@@ -126,15 +123,4 @@ ngx_int_t ringpipe_tls_init(ngx_conf_t *cf)
 		nginx_callback = SSL_CTX_get_info_callback(tls->ssl.ctx);
 		SSL_CTX_set_info_callback(tls->ssl.ctx, on_tls);
 	}
-	return NGX_OK;
 }
-
-#else
-
-ngx_int_t ringpipe_tls_init(ngx_conf_t *cf)
-{
-	(void)cf;
-	return NGX_OK;
-}
-
-#endif

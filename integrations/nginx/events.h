@@ -29,6 +29,8 @@ RP_EVENT_EX(nginx, request_stop, (RP_ID(6), RP_KEYWORDS(KW_REQUESTS),
 	    RP_U64(bytes_sent), RP_U64(bytes_received), RP_STRING_N(cache),
 	    RP_U64(request_time_ms), RP_U64(duration_ns));
 
+RP_SPAN_EX(nginx, post_read_phase, (RP_ID(24), RP_KEYWORDS(KW_PHASES)));
+RP_SPAN_EX(nginx, server_rewrite_phase, (RP_ID(26), RP_KEYWORDS(KW_PHASES)));
 RP_SPAN_EX(nginx, rewrite_phase, (RP_ID(10), RP_KEYWORDS(KW_PHASES)));
 RP_SPAN_EX(nginx, preaccess_phase, (RP_ID(12), RP_KEYWORDS(KW_PHASES)));
 RP_SPAN_EX(nginx, access_phase, (RP_ID(14), RP_KEYWORDS(KW_PHASES)));
@@ -44,9 +46,8 @@ RP_EVENT_EX(nginx, upstream_stop, (RP_ID(21), RP_KEYWORDS(KW_UPSTREAMS),
 	    RP_STRING_N(upstream), RP_STRING_N(peer), RP_U16(status), RP_U64(bytes_received),
 	    RP_I64(connect_ms), RP_BOOL(error), RP_U64(duration_ns));
 
-/* request.c has the counters of every request: requests, bytes_sent and bytes_received. */
+/* request.c has the counters whose totals are in its and upstream.c's variables. */
 RP_HISTOGRAM(nginx, request_time, "ms", "Time to serve a request");
-RP_COUNTER(nginx, upstream_requests, "requests", "Requests to upstream servers");
 RP_HISTOGRAM(nginx, upstream_time, "ms", "Time of requests to upstream servers");
 RP_UPDOWN_COUNTER(nginx, connections, "connections", "Open connections of clients");
 

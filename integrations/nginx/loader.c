@@ -37,18 +37,8 @@ static const struct ringpipe_hooks *hooks;
 static const char *load(void)
 {
 	const struct ringpipe_hooks *found;
-	char path[PATH_MAX];
-	Dl_info info;
-	void *library;
-	char *end;
+	void *library = dlopen("$ORIGIN/" RINGPIPE_TRACE, RTLD_NOW | RTLD_LOCAL);
 
-	if (!dladdr(&ngx_http_ringpipe_module, &info) ||
-	    strlen(info.dli_fname) + sizeof(RINGPIPE_TRACE) > sizeof(path))
-		return "its folder is unknown";
-	strcpy(path, info.dli_fname);
-	end = strrchr(path, '/');
-	strcpy(end ? end + 1 : path, RINGPIPE_TRACE);
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return dlerror();
 	found = dlsym(library, "ringpipe_hooks");
@@ -104,6 +94,7 @@ static void *create_location(ngx_conf_t *cf)
 	if (!location)
 		return NULL;
 	location->sample = NGX_CONF_UNSET_UINT;
+	location->sampler = location;
 	location->trace_context = NGX_CONF_UNSET;
 	return location;
 }
@@ -118,7 +109,9 @@ static char *merge_location(ngx_conf_t *cf, void *outer, void *inner)
 				     (NGX_CONF_BITMASK_SET | RINGPIPE_SPANS_ALL));
 	if (to->spans & RINGPIPE_SPANS_OFF)
 		to->spans = NGX_CONF_BITMASK_SET;
-	ngx_conf_merge_uint_value(to->sample, from->sample, 1);
+	ngx_conf_init_uint_value(from->sample, 1);
+	if (to->sample == NGX_CONF_UNSET_UINT)
+		to->sampler = from->sampler;
 	ngx_conf_merge_value(to->trace_context, from->trace_context, 1);
 	core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 	return !hooks || hooks->log_add(cf, core->error_log) == NGX_OK ? NGX_CONF_OK :

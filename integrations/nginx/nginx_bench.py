@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What bench/servers.py needs to measure nginx: a page of 615 bytes, with a line in access_log."""
+"""The parts of bench/servers.py for nginx: a page of 615 bytes, from a file or an upstream server,
+and a line in access_log for each request."""
 
 import contextlib
 import http.client
 import os
 import shutil
+import socket
 import subprocess
+import threading
 import urllib.request
 
 import callgrind
@@ -17,6 +20,10 @@ __all__ = ['prepare']
 UNIT, UNITS = 'request', 'requests'
 WAYS = servers.ways('nginx:2', 'nginx,nginx-log')
 CONNECTIONS = 16
+PAGE = 'page\n' * 123
+# Kinds of requests, and their paths. For the index page, nginx searches for a location twice.
+PATHS = {'index page': '/', 'file': '/index.html', 'proxied': '/proxied'}
+KINDS = list(PATHS)
 # The settings of Debian's /etc/nginx/nginx.conf, with one worker.
 CONFIGURATION = """
 {load_module}
@@ -40,6 +47,7 @@ http {{
 		root {folder};
 		location / {{ try_files $uri $uri/ =404; }}
 		location = /status {{ stub_status; access_log off; }}
+		location = /proxied {{ proxy_pass http://127.0.0.1:{back}; }}
 	}}
 }}
 """
@@ -51,8 +59,8 @@ def why_not():
 
 def configure(module, folder, ringpipe, master):
     with open(os.path.join(folder, 'index.html'), 'w', encoding='ascii') as page:
-        page.write('page\n' * 123)
-    return Nginx(ringpipe, folder, CONFIGURATION, ('front',), master=master,
+        page.write(PAGE)
+    return Nginx(ringpipe, folder, CONFIGURATION, ('front', 'back'), master=master,
                  load_module=f'load_module {module};' if module else '')
 
 
@@ -61,10 +69,12 @@ class Load:
 
     def __init__(self, module, folder, ringpipe):
         self.nginx = configure(module, folder, ringpipe, 'on')
-        self.nginx.start(module is not None)
+        self.nginx.start(False)
         self.url = f"http://127.0.0.1:{self.nginx.ports['front']}"
         self.stack = contextlib.ExitStack()
         self.stack.callback(self.nginx.stop)
+        # A worker that answers has a socket. A tool that looked for it would start a thread.
+        self.count()
         wrk = self.stack.enter_context(drive.running(
             ['wrk', '-t1', f'-c{CONNECTIONS}', '-d3600s', self.url], stdout=subprocess.DEVNULL))
         self.pids = [self.nginx.process.pid, wrk.pid]
@@ -78,14 +88,35 @@ class Load:
         self.stack.close()
 
 
-def instructions(module, folder, ringpipe, count):
+def serve(listening):
+    """Answer each connection with the page, in one part, until the socket is shut down."""
+    answer = f'HTTP/1.0 200 OK\r\nContent-Length: {len(PAGE)}\r\n\r\n{PAGE}'.encode('ascii')
+    while True:
+        try:
+            client = listening.accept()[0]
+        except OSError:
+            return
+        with client, contextlib.suppress(OSError):
+            client.recv(65536)
+            client.sendall(answer)
+            # nginx closes the connection when it has the page.
+            client.recv(1)
+
+
+def instructions(module, folder, ringpipe, count, kind):
     nginx = configure(module, folder, ringpipe, 'off')
 
     def work():
         client = http.client.HTTPConnection('127.0.0.1', nginx.ports['front'], timeout=PATIENCE)
         with contextlib.closing(client):
             for _ in range(count):
-                client.request('GET', '/')
-                client.getresponse().read()
+                # A port in the header has four or five digits: up to 45 instructions.
+                client.request('GET', PATHS[kind], headers={'Host': 'localhost'})
+                assert len(client.getresponse().read()) == len(PAGE)
 
-    return callgrind.server_instructions(nginx, work)
+    with socket.create_server(('127.0.0.1', nginx.ports['back'])) as listening:
+        threading.Thread(target=serve, args=(listening,), daemon=True).start()
+        try:
+            return callgrind.server_instructions(nginx, work)
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The module where nginx has no libringpipe, few rights, another root, threads or a full disk."""
+"""The module where nginx has no libringpipe, few rights, another root, Lua or a full disk."""
 import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -12,6 +13,21 @@ import nginx_server
 from nginx_server import HERE, PATIENCE, drive, restrictions, servers
 
 RINGPIPE = servers.RINGPIPE
+# Unpacked by the test, because to install them would remove Debian's luajit.
+LUA_PACKAGES = ("libnginx-mod-http-lua", "libnginx-mod-http-ndk", "libluajit2-5.1-2",
+                "lua-resty-core", "lua-resty-lrucache")
+LUA = """
+load_module {root}/usr/lib/nginx/modules/ndk_http_module.so;
+load_module {root}/usr/lib/nginx/modules/ngx_http_lua_module.so;
+"""
+LUA_SERVER = """
+	lua_package_path "{root}/usr/share/lua/5.1/?.lua;;";
+	server {{
+		listen unix:{folder}/lua;
+		rewrite_by_lua_block {{ ngx.sleep(0) }}
+		access_by_lua_block {{ ngx.sleep(0) }}
+	}}
+"""
 CONFIGURATION = """
 load_module {module};
 {extra}
@@ -23,6 +39,7 @@ pid {folder}/nginx.pid;
 events {{ worker_connections 64; }}
 http {{
 	access_log off;
+	{http}
 """ + nginx_server.FOLDERS + """
 	server {{
 		listen 127.0.0.1:{front};
@@ -43,10 +60,10 @@ class HostingTest(restrictions.UnitTests, nginx_server.NginxCase):
         with open(self.folder + "/file", "w", encoding="ascii") as file:
             file.write("file\n")
 
-    def configure(self, module=None, master="on", daemon="off", extra="", inner=""):
+    def configure(self, module=None, master="on", daemon="off", extra="", inner="", http=""):
         return nginx_server.Nginx(RINGPIPE, self.folder, CONFIGURATION, ("front",),
                                   module=module or self.module, master=master, daemon=daemon,
-                                  extra=extra, inner=inner)
+                                  extra=extra, inner=inner, http=http)
 
     def serve(self, is_traced=True, **options):
         popen = {name: options.pop(name) for name in ("env", "wrapper", "preexec_fn")
@@ -168,6 +185,30 @@ class HostingTest(restrictions.UnitTests, nginx_server.NginxCase):
     def test_requests_that_a_thread_pool_serves_are_traced(self):
         nginx = self.serve(extra="thread_pool own threads=2;", inner="aio threads=own;")
         self.check_events(nginx, "/file", "file\n")
+
+    def unpack_lua(self):
+        """Return a folder with nginx's module for Lua and what it needs."""
+        done = subprocess.run(["apt-get", "-q", "download", *LUA_PACKAGES], cwd=self.folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=PATIENCE, check=False)
+        if done.returncode != 0:
+            self.skipTest(f"the packages of Lua cannot be downloaded: {done.stdout}")
+        root = self.folder + "/unpacked"
+        for package in glob.glob(self.folder + "/*.deb"):
+            subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+        return root
+
+    @unittest.skipUnless(shutil.which("apt-get"), "this is not a Debian system")
+    def test_handlers_that_move_within_their_phase_are_traced(self):
+        """The handlers of Lua move to the ends of their phases when they first run."""
+        root = self.unpack_lua()
+        [library] = glob.glob(root + "/usr/lib/*/libluajit-5.1.so.2")
+        nginx = self.serve(extra=LUA.format(root=root),
+                           http=LUA_SERVER.format(root=root, folder=self.folder),
+                           env={**os.environ, "LD_LIBRARY_PATH": ":".join(
+                               [os.path.dirname(library), os.environ["LD_LIBRARY_PATH"]])})
+        for _ in range(3):
+            self.check_events(nginx)
 
     @unittest.skipUnless(os.getuid() == 0, "another root requires root")
     def test_nginx_in_another_root_is_traced(self):

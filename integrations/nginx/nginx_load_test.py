@@ -26,6 +26,7 @@ error_log {folder}/error.log;
 pid {folder}/nginx.pid;
 env RINGPIPE_LTTNG;
 env LTTNG_HOME;
+env LTTNG_UST_REGISTER_TIMEOUT;
 env RINGPIPE_CONFIG;
 env RINGPIPE_OUTPUT;
 env RINGPIPE_RECOVER;
@@ -109,7 +110,7 @@ class NginxLoadTest(nginx_server.NginxCase):
             path = os.path.join(os.path.dirname(self.module), "ngx_ringpipe_trace.so")
             return stack.enter_context(tracers.bpftrace(None, path, "nginx:request_stop"))
         if tool == "lttng":
-            return stack.enter_context(lttng.session("nginx:request_stop", ""))
+            return stack.enter_context(lttng.session("nginx:request_stop", nginx.pids()))
         trace = os.path.join(self.folder, f"{tool}.nettrace")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(trace)

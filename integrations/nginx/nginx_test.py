@@ -6,8 +6,10 @@ import contextlib
 import http.client
 import os
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -17,8 +19,9 @@ import nginx_server
 from nginx_server import PATIENCE, drive, servers, worker_pids
 
 RINGPIPE = servers.RINGPIPE
-PHASES = ("rewrite", "preaccess", "access", "precontent", "content", "log")
+PHASES = "post_read server_rewrite rewrite preaccess access precontent content log".split()
 CALLER, TRACE_ID = servers.CALLER, servers.TRACE_ID
+PORTS = ("front", "back", "tls", "closed", "dns", "refused", "slow")
 CONFIGURATION = """
 load_module {module};
 daemon off;
@@ -37,12 +40,24 @@ http {{
 	upstream half {{ server 127.0.0.1:{closed}; server 127.0.0.1:{back}; }}
 	server {{
 		listen 127.0.0.1:{front};
-		listen 127.0.0.1:{tls} ssl;
+		listen 127.0.0.1:{tls} ssl http2;
 		ssl_certificate {folder}/certificate.pem;
 		ssl_certificate_key {folder}/key.pem;
 		root {folder};
+		rewrite ^/old /page.txt;
+		if ($arg_denied) {{ return 403; }}
+		error_page 403 413 @refused;
+		error_page 418 =200 @found;
+		location @refused {{ proxy_pass http://back; }}
+		location @found {{ return 200 "found"; }}
+		location /lost {{ return 418; }}
+		location /away {{ proxy_pass http://unix:{folder}/away; }}
+		location /debugged {{ error_log {folder}/debug.log debug; return 200; }}
+		location /small {{ client_max_body_size 1; proxy_pass http://back; }}
+		location /slow {{ proxy_pass http://127.0.0.1:{slow}; }}
 		location /back {{ proxy_pass http://back; }}
 		location /half {{ proxy_pass http://half; }}
+		location /state {{ proxy_pass http://back; }}
 		location /cached {{
 			proxy_pass http://back;
 			proxy_cache cache;
@@ -62,9 +77,14 @@ http {{
 		location /failed {{ return 503; }}
 	}}
 	server {{
+		listen 127.0.0.1:{refused};
+		return 403;
+	}}
+	server {{
 		listen 127.0.0.1:{back};
 		ringpipe_spans off;
 		location / {{ return 200 "$http_traceparent"; }}
+		location /state {{ return 200 "$http_traceparent,$http_tracestate"; }}
 	}}
 }}
 """
@@ -80,8 +100,8 @@ class Nginx(nginx_server.Nginx):
                         "-subj", "/CN=localhost", "-keyout", folder + "/key.pem",
                         "-out", folder + "/certificate.pem"], check=True, timeout=PATIENCE,
                        stderr=subprocess.DEVNULL)
-        super().__init__(RINGPIPE, folder, CONFIGURATION, ("front", "back", "tls", "closed", "dns"),
-                         module=module, workers=workers, master=master)
+        super().__init__(RINGPIPE, folder, CONFIGURATION, PORTS, module=module, workers=workers,
+                         master=master)
 
     def log(self):
         with open(os.path.join(self.folder, "access.log"), encoding="ascii") as log:
@@ -104,6 +124,17 @@ class NginxTest(nginx_server.NginxCase):
             # A client has its answer before the end of the request; one worker serves in order.
             nginx.get("/settled", port="back")
         return servers.read(trace)
+
+    def be_late(self, nginx):
+        """Send a request in two parts: its time begins with its first byte."""
+        with socket.create_connection(("127.0.0.1", nginx.ports["front"]), PATIENCE) as client:
+            client.sendall(b"GET /page.txt HTTP/1.0\r\n")
+            begun = time.monotonic()
+            nginx.get("/page.txt")
+            drive.wait_for(lambda: time.monotonic() > begun + 0.05, "some milliseconds", [])
+            client.sendall(b"\r\n")
+            while client.recv(1024):
+                pass
 
     def test_every_request_has_a_span_that_agrees_with_the_access_log(self):
         nginx = self.serve()
@@ -133,21 +164,132 @@ class NginxTest(nginx_server.NginxCase):
         self.assertEqual(phases["content_phaseStart"], 21)
         self.assertEqual(phases["log_phaseStart"], 26)
         self.assertEqual(phases["rewrite_phaseStart"], 31)
+        # The server decides on the first phases, also on those of /only.
+        self.assertEqual(phases["post_read_phaseStart"], 31)
+        self.assertEqual(phases["server_rewrite_phaseStart"], 31)
+
+    def test_a_request_that_ends_before_its_location_is_known_has_a_span(self):
+        nginx = self.serve()
+
+        def work():
+            nginx.get("/old")
+            nginx.get("/", port="refused")
+            self.assertEqual(nginx.post("/small", b"some bytes"), 413)
+            with socket.create_connection(("127.0.0.1", nginx.ports["front"]), PATIENCE) as client:
+                client.sendall(b"no request\r\n\r\n")
+                while client.recv(1024):
+                    pass
+
+        events = self.record(nginx, work)
+        starts = servers.of_name(events, "requestStart")
+        self.assertEqual([stop["status"] for stop in servers.of_name(events, "requestStop")],
+                         [200, 403, 413, 400])
+        self.assertEqual([start["path"] for start in starts], ["/page.txt", "/", "/small", ""])
+
+    def test_a_named_location_repeats_the_phases_also_before_a_location_is_known(self):
+        nginx = self.serve()
+
+        def work():
+            nginx.get("/lost")
+            nginx.get("/page.txt?denied=1")
+            self.assertEqual(nginx.post("/small", b"some bytes"), 413)
+
+        events = self.record(nginx, work)
+        begun = [event["event"].partition("_phase")[0] for event in events
+                 if event["event"].endswith("_phaseStart")]
+        self.assertEqual(begun, [*PHASES[:3], "rewrite", "log", *PHASES, *PHASES])
+        for providers in ("nginx", "nginx:2"):
+            events = self.record(nginx, work, "--providers", providers)
+            self.assertEqual([stop["status"] for stop in servers.of_name(events, "requestStop")],
+                             [200, 403, 413])
+        self.assertEqual(len(servers.of_name(events, "requestStart")), 3)
+
+    def test_a_request_whose_client_leaves_has_a_span_that_says_so(self):
+        nginx = self.serve()
+        slow = socket.create_server(("127.0.0.1", nginx.ports["slow"]))
+        self.addCleanup(slow.close)
+        slow.settimeout(PATIENCE)
+
+        def work():
+            with socket.create_connection(("127.0.0.1", nginx.ports["front"])) as client:
+                client.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+                server, _ = slow.accept()
+            drive.wait_for(lambda: any(line[0] == "499" for line in nginx.log()),
+                           "the end of the request", [nginx.process])
+            server.close()
+
+        events = self.record(nginx, work)
+        self.assertEqual([stop["status"] for stop in servers.of_name(events, "requestStop")],
+                         [499])
+        self.assertEqual(len(servers.of_name(events, "upstreamStop")), 1)
+        self.assertEqual(len(servers.of_name(events, "content_phaseStop")), 1)
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_requests_of_one_connection_by_http_2_have_spans_of_their_own(self):
+        nginx = self.serve()
+        address = f"https://127.0.0.1:{nginx.ports['tls']}/"
+
+        def work():
+            done = subprocess.run(
+                ["curl", "-sSk", "--http2", "-w", "%{http_version} ", "-H",
+                 f"traceparent: {CALLER}", address + "page.txt", address + "back",
+                 address + "missing", "-o", "/dev/null", "-o", "/dev/null", "-o", "/dev/null"],
+                check=True, stdout=subprocess.PIPE, text=True, timeout=PATIENCE)
+            self.assertEqual(done.stdout.split(), ["2"] * 3)
+
+        events = self.record(nginx, work)
+        starts = [event for event in events if event["event"] == "requestStart"]
+        self.assertEqual([start["fields"]["path"] for start in starts],
+                         ["/page.txt", "/back", "/missing"])
+        self.assertEqual({start["activity"].replace("-", "") for start in starts}, {TRACE_ID})
+        self.assertEqual(len({start["fields"]["connection"] for start in starts}), 1)
+        self.assertEqual(len(servers.of_name(events, "tls_handshakeStop")), 1)
+
+    def test_repeated_headers_of_ids_begin_a_new_trace_and_one_header_goes_on(self):
+        nginx = self.serve()
+        answers = []
+
+        def work():
+            client = http.client.HTTPConnection("127.0.0.1", nginx.ports["front"],
+                                                timeout=PATIENCE)
+            with contextlib.closing(client):
+                client.putrequest("GET", "/back")
+                client.putheader("traceparent", CALLER)
+                for number in range(300):
+                    client.putheader("Traceparent", CALLER.replace("0af7", f"{number:04x}"))
+                client.endheaders()
+                answers.append(client.getresponse().read().decode())
+
+        self.record(nginx, work)
+        self.assertRegex(answers[0], "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]$")
+        self.assertNotIn(TRACE_ID[4:], answers[0])
+
+    def test_the_state_of_a_trace_goes_on_with_valid_ids_only(self):
+        nginx = self.serve()
+        cases = {CALLER: True, CALLER.replace("00-", "cc-", 1) + "-more": True,
+                 CALLER.replace("00-", "ff-", 1): False, CALLER + "-more": False,
+                 CALLER.upper(): False, f"00-{'0' * 32}-b7ad6b7169203331-01": False,
+                 f"00-{TRACE_ID}-{'0' * 16}-01": False, CALLER[:-1]: False, "": False}
+        answers = {}
+
+        def work():
+            for caller in cases:
+                headers = {"traceparent": caller, "tracestate": "vendor=1"}
+                answers[caller] = nginx.get("/state", headers).split(",")
+
+        self.record(nginx, work)
+        for caller, is_valid in cases.items():
+            traceparent, state = answers[caller]
+            self.assertRegex(traceparent, "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]$", caller)
+            self.assertEqual(TRACE_ID in traceparent, is_valid, caller)
+            self.assertEqual(state, "vendor=1" if is_valid else "", caller)
 
     def test_the_time_of_a_request_is_that_of_the_access_log(self):
         nginx = self.serve()
 
         def work():
             nginx.get("/back")
-            # The time of a request begins with its first byte.
-            with socket.create_connection(("127.0.0.1", nginx.ports["front"]), PATIENCE) as client:
-                client.sendall(b"GET /page.txt HTTP/1.0\r\n")
-                begun = time.monotonic()
-                nginx.get("/page.txt")
-                drive.wait_for(lambda: time.monotonic() > begun + 0.05, "some milliseconds", [])
-                client.sendall(b"\r\n")
-                while client.recv(1024):
-                    pass
+            self.be_late(nginx)
 
         events = self.record(nginx, work)
         times = [stop["request_time_ms"] for stop in servers.of_name(events, "requestStop")]
@@ -279,6 +421,33 @@ class NginxTest(nginx_server.NginxCase):
         self.assertEqual(line["fields"]["connection"], start["connection"])
         self.assertTrue(line["fields"]["text"].startswith("open() "))
 
+    def test_levels_of_the_log_are_events_also_after_it_was_reopened(self):
+        nginx = self.serve()
+        log = os.path.join(self.folder, "error.log")
+
+        def work():
+            self.assertEqual(nginx.post("/back", b"x" * 100000), 200)
+            os.rename(log, log + ".1")
+            nginx.process.send_signal(signal.SIGUSR1)
+            drive.wait_for(lambda: os.path.exists(log), "the new log", [nginx.process])
+            context = ssl.create_default_context()
+            with socket.create_connection(("127.0.0.1", nginx.ports["tls"]), PATIENCE) as client:
+                with self.assertRaises(ssl.SSLError):
+                    context.wrap_socket(client, server_hostname="localhost")
+            for path in ("/missing", "/away", "/debugged"):
+                nginx.get(path)
+
+        events = self.record(nginx, work)
+        lines = [(event["event"], event["fields"]["text"]) for event in events
+                 if event["provider"] == "nginx-log"]
+        for level, text in (("warning", "buffered to a temporary file"), ("notice", "reopening"),
+                            ("notice", "SSL_do_handshake"), ("error", "missing"),
+                            ("critical", "connect() to unix:"), ("debug", "http finalize")):
+            self.assertTrue([line for line in lines if line[0] == level and text in line[1]],
+                            (level, text, lines))
+        [handshake] = servers.of_name(events, "tls_handshakeStop")
+        self.assertTrue(handshake["error"])
+
     def test_each_worker_is_a_process_of_its_own_through_reloads(self):
         nginx = self.serve(workers=2)
         for _ in range(5):
@@ -327,31 +496,64 @@ class NginxTest(nginx_server.NginxCase):
         starts = [event for event in servers.read(trace) if event["event"] == "requestStart"]
         self.assertEqual([start["process_id"] for start in starts], [first, second])
 
+    def test_collect_with_tree_records_the_requests_of_all_workers(self):
+        nginx = self.serve(workers=2)
+        drive.wait_for(lambda: nginx.has_workers(2), "two workers", [nginx.process])
+        self.assertNotIn(nginx.process.pid, servers.processes())
+        trace = os.path.join(self.folder, "t.nettrace")
+        command = [RINGPIPE, "collect", "--tree", "-f", "-o", trace, "--providers", "nginx:2",
+                   "-p", str(nginx.process.pid)]
+        with drive.running(command, stderr=subprocess.DEVNULL) as recorder:
+            for pid in nginx.pids():
+                servers.wait_for_session(pid, "nginx", recorder)
+            for _ in range(40):
+                nginx.get("/page.txt")
+            self.assertEqual(drive.interrupt(recorder), 0)
+        starts = [event for event in servers.read(trace) if event["event"] == "requestStart"]
+        self.assertLessEqual({start["process_id"] for start in starts}, set(nginx.pids()))
+        self.assertEqual(len(starts), 40)
+
     def test_one_process_without_a_master_is_traced(self):
         nginx = self.serve(master="off")
         events = self.record(nginx, lambda: nginx.get("/page.txt"))
         self.assertEqual(len(servers.of_name(events, "requestStop")), 1)
 
-    def test_the_counters_equal_the_requests(self):
+    def test_the_counters_equal_the_requests_and_their_time(self):
         nginx = self.serve()
         rows = os.path.join(self.folder, "counters.json")
         [pid] = worker_pids(nginx.process.pid)
         command = [RINGPIPE, "counters", "collect", "--format", "json", "-f", "-o", rows,
                    "--refresh", "1", "--counters", "nginx", "-p", str(pid)]
 
-        def count():
+        def values(tags):
+            """Return the values of the rows that have these tags."""
             with open(rows, encoding="utf-8") as file:
-                return sum(float(value) for value in re.findall(
-                    r'"tags":"status=4xx"[^}]*"value":([0-9.]+)', file.read()))
+                return [float(value) for value in re.findall(
+                    rf'"{tags}","counterType":"[^}}]*"value":([0-9.]+)', file.read())]
 
         with drive.running(command, stderr=subprocess.DEVNULL) as collector:
             drive.wait_for(lambda: os.path.exists(rows) and os.path.getsize(rows) > 200,
                            "counters", [collector])
             for _ in range(7):
                 nginx.get("/missing")
-            drive.wait_for(lambda: count() >= 7, "the class of the requests", [collector])
+            for _ in range(5):
+                nginx.get("/back")
+            for _ in range(3):
+                nginx.get("/half")
+            self.be_late(nginx)
+            drive.wait_for(lambda: sum(values("status=4xx")) >= 7 and
+                           sum(values("status=2xx")) >= 18 and
+                           sum(values("upstream=half")) >= 3 and
+                           any(values("upstream=back,Percentile=50")), "requests", [collector])
             drive.interrupt(collector)
-        self.assertEqual(count(), 7)
+        self.assertEqual(sum(values("status=4xx")), 7)
+        # The server behind counts /back and /half too.
+        self.assertEqual(sum(values("status=2xx")), 18)
+        self.assertEqual(sum(values("upstream=back")), 5)
+        self.assertEqual(sum(values("upstream=half")), 3)
+        longest = max(float(line[4]) * 1000 for line in nginx.log())
+        [counted] = {max(values("[^\"]*Percentile=99"))}
+        self.assertAlmostEqual(counted, longest, delta=longest / 20)
 
     def test_the_commands_of_the_readme_work(self):
         nginx = self.serve()

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests and their phases. nginx runs the handlers of a phase in the reverse order of their
- * registration, and a module that is loaded registers last, so our handlers mark the beginnings of
- * the phases. The span of a request begins after the search for its location, because the location
- * decides whether the request has spans. Only there has nginx's table of handlers a checker of
- * ours, which checks whether a session wants spans. If one wants the phases, it replaces the
- * checkers at the beginnings of the phases, which cost nothing until then.
+ * Requests and their phases. The first phase has a handler of ours, whose checker checks whether a
+ * session wants spans. If one does, it replaces the checkers of the first handlers of the phases,
+ * which cost nothing until then. The span of a request begins in its rewrite phase, where its
+ * location is known, because the location decides whether the request has spans.
  */
 #include "module.h"
 
@@ -18,112 +16,130 @@ static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx"
 
 /* The counts of this worker. The thread that reads counters only loads them. */
 static struct {
-	uint64_t requests[STATUSES];
+	uint64_t requests[STATUSES];	/* by status, because a class takes a division */
 	uint64_t bytes_sent, bytes_received;
-	int is_observed;
 } totals;
 
+uint64_t ringpipe_is_observed;
 static ngx_uint_t traced_requests;	/* open requests that have spans */
 
 static ngx_str_t header_name = ngx_string("traceparent");
+static ngx_uint_t header_hash;
 
 static void end_request(ngx_http_request_t *r, struct ringpipe_request *request);
-
-/* The data of the cleanup, which survives internal redirects, unlike the module's context. */
-struct cleanup {
-	struct ringpipe_request request;
-	ngx_http_request_t *r;
-};
 
 /* For requests that end without the log phase. */
 static void on_free(void *data)
 {
-	struct cleanup *cleanup = data;
+	struct ringpipe_request *request = data;
 
-	end_request(cleanup->r, &cleanup->request);
-	if (cleanup->request.is_freed)
-		*cleanup->request.is_freed = true;
+	end_request(request->r, request);
+	if (request->is_freed)
+		*request->is_freed = true;
 }
 
+/* The cleanup survives internal redirects, unlike the module's context. */
 struct ringpipe_request *ringpipe_request_of(ngx_http_request_t *r)
 {
-	struct cleanup *data;
-
-	for (ngx_pool_cleanup_t *cleanup = r->pool->cleanup; cleanup; cleanup = cleanup->next) {
-		if (cleanup->handler == on_free) {
-			data = cleanup->data;
-			return &data->request;
-		}
-	}
+	for (ngx_pool_cleanup_t *cleanup = r->pool->cleanup; cleanup; cleanup = cleanup->next)
+		if (cleanup->handler == on_free)
+			return cleanup->data;
 	return NULL;
 }
 
 void ringpipe_watch_begin(struct ringpipe_watch *watch, ngx_http_request_t *r)
 {
-	watch->request = ringpipe_request_of(r->main);
-	watch->is_freed = false;
+	*watch = (struct ringpipe_watch){ .request = ringpipe_request_of(r->main) };
 	if (!watch->request)
 		return;
 	watch->outer = watch->request->is_freed;
 	watch->request->is_freed = &watch->is_freed;
 }
 
-bool ringpipe_watch_end(struct ringpipe_watch *watch)
+void ringpipe_watch_end(struct ringpipe_watch *watch, ngx_http_request_t *r)
 {
-	if (!watch->request)
-		return false;
-	if (!watch->is_freed)
-		watch->request->is_freed = watch->outer;
-	else if (watch->outer)
+	if (watch->is_freed && watch->outer)
 		*watch->outer = true;
-	return !watch->is_freed;
+	if (watch->is_freed || !watch->request)
+		return;
+	watch->request->is_freed = watch->outer;
+	ringpipe_upstream_follow(r);
 }
 
-static struct ringpipe_request *create(ngx_http_request_t *r)
+static struct ringpipe_request *find_or_create(ngx_http_request_t *r)
 {
-	ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(r->pool, sizeof(struct cleanup));
-	struct cleanup *data;
+	struct ringpipe_request *request = ringpipe_request_of(r);
+	ngx_pool_cleanup_t *cleanup;
 
+	if (request)
+		return request;
+	cleanup = ngx_pool_cleanup_add(r->pool, sizeof(*request));
 	if (!cleanup)
 		return NULL;
-	data = cleanup->data;
-	ngx_memzero(data, sizeof(*data));
-	data->r = r->main;
+	request = cleanup->data;
+	ngx_memzero(request, sizeof(*request));
+	request->r = r->main;
 	cleanup->handler = on_free;
-	return &data->request;
+	return request;
 }
 
-static ngx_table_elt_t *find_header(ngx_http_request_t *r)
-{
-	for (ngx_list_part_t *part = &r->headers_in.headers.part; part; part = part->next) {
-		ngx_table_elt_t *headers = part->elts;
+/* A place in the headers of a request. */
+struct header_cursor {
+	const ngx_list_part_t *part;
+	ngx_uint_t next;
+};
 
-		for (ngx_uint_t i = 0; i < part->nelts; i++)
-			if (headers[i].key.len == header_name.len &&
-			    ngx_strncasecmp(headers[i].key.data, header_name.data,
-					    header_name.len) == 0)
-				return &headers[i];
+/* Returns the next header of this name after the cursor; NULL if there is none. */
+static ngx_table_elt_t *next_header(struct header_cursor *at, const ngx_str_t *name)
+{
+	for (; at->part; at->part = at->part->next, at->next = 0) {
+		while (at->next < at->part->nelts) {
+			ngx_table_elt_t *header = (ngx_table_elt_t *)at->part->elts + at->next++;
+
+			if (header->key.len == name->len &&
+			    ngx_strncasecmp(header->key.data, name->data, name->len) == 0)
+				return header;
+		}
 	}
 	return NULL;
 }
 
-/* Takes the ids of the caller's header, or else begins a trace. */
+/* Removes the headers after the cursor. nginx sends none of the new name to an upstream server. */
+static void remove_headers(struct header_cursor *at, const ngx_str_t *name)
+{
+	ngx_table_elt_t *removed;
+
+	while ((removed = next_header(at, name))) {
+		ngx_str_set(&removed->key, "keep-alive");
+		removed->lowcase_key = removed->key.data;
+		removed->hash = ngx_hash_key(removed->key.data, removed->key.len);
+	}
+}
+
+/* Takes the ids of the caller's header, or else begins a trace. Two headers are no valid one. */
 static void begin_trace(ngx_http_request_t *r, struct ringpipe_request *request)
 {
 	const struct ringpipe_location *location =
 		ngx_http_get_module_loc_conf(r, ngx_http_ringpipe_module);
-	const ngx_table_elt_t *header = location->trace_context ? find_header(r) : NULL;
+	struct header_cursor at = { .part = &r->headers_in.headers.part };
+	const ngx_table_elt_t *header =
+		location->trace_context ? next_header(&at, &header_name) : NULL;
 
-	if (!header || rp_traceparent_parse((const char *)header->value.data, header->value.len,
-					    &request->activity, &request->flags) < 0)
-		rp_traceparent_generate(&request->activity, &request->flags);
 	request->has_trace = 1;
+	request->has_context = location->trace_context;
+	request->is_called = header && !next_header(&at, &header_name) &&
+		rp_traceparent_parse((const char *)header->value.data, header->value.len,
+				     &request->activity, &request->flags) == 0;
+	if (!request->is_called)
+		rp_traceparent_generate(&request->activity, &request->flags);
 }
 
-/* Makes the span of the request the parent of what upstream servers do. */
+/* Makes the request's span the parent of upstream spans. Removes the state of another trace. */
 static void set_header(ngx_http_request_t *r, const struct ringpipe_request *request)
 {
-	ngx_table_elt_t *header = find_header(r);
+	static const ngx_str_t state = ngx_string("tracestate");
+	struct header_cursor at = { .part = &r->headers_in.headers.part }, states = at;
+	ngx_table_elt_t *header = next_header(&at, &header_name);
 	u_char *text = ngx_pnalloc(r->pool, RP_TRACEPARENT_SIZE);
 
 	if (!text)
@@ -136,63 +152,48 @@ static void set_header(ngx_http_request_t *r, const struct ringpipe_request *req
 		ngx_memzero(header, sizeof(*header));
 		header->key = header_name;
 		header->lowcase_key = header_name.data;
-		header->hash = ngx_hash_key(header_name.data, header_name.len);
+		header->hash = header_hash;
 	}
 	header->value.data = text;
 	header->value.len = RP_TRACEPARENT_SIZE - 1;
+	remove_headers(&at, &header_name);
+	if (!request->is_called)
+		remove_headers(&states, &state);
 }
 
-static void begin_request(ngx_http_request_t *r)
+/*
+ * Decides which spans the request has. The server decides on the first phases, because the location
+ * is not known yet. Requests of a location without a sample of its own count in its server's.
+ */
+static void choose_spans(ngx_http_request_t *r, struct ringpipe_request *request)
 {
-	struct ringpipe_location *location =
+	const struct ringpipe_location *location =
 		ngx_http_get_module_loc_conf(r, ngx_http_ringpipe_module);
-	struct ringpipe_request *request = ringpipe_request_of(r);
-	struct rp_activity before;
+	bool had_spans = request->spans != 0;
 
-	if (location->spans == NGX_CONF_BITMASK_SET ||
-	    location->requests++ % location->sample != 0)
-		return;
-	if (!request)
-		request = create(r);
-	if (!request)
-		return;
-	if (!request->has_trace)
+	request->spans = 0;
+	if (location->spans != NGX_CONF_BITMASK_SET) {
+		if (request->sampler != location->sampler) {
+			request->sampler = location->sampler;
+			request->is_sampled =
+				request->sampler->requests++ % request->sampler->sample == 0;
+		}
+		request->spans = request->is_sampled ? location->spans & RINGPIPE_SPANS_ALL : 0;
+	}
+	traced_requests += (request->spans != 0) - had_spans;
+	if (request->spans &&
+	    (!request->has_trace || request->has_context != location->trace_context))
 		begin_trace(r, request);
-	request->spans = location->spans;
-	request->begun_ns = ringpipe_now_ns();
-	traced_requests++;
-	if (location->trace_context)
-		set_header(r, request);
-	if (!(request->spans & RINGPIPE_SPANS_REQUEST))
-		return;
-	rp_activity_get(&before);
-	rp_activity_set(&request->activity);
-	nginx_request_start(r->connection->number, (const char *)r->method_name.data,
-			    r->method_name.len, (const char *)r->uri.data, r->uri.len,
-			    (const char *)r->headers_in.server.data, r->headers_in.server.len);
-	rp_activity_set(&before);
 }
 
-static void end_phase(struct ringpipe_request *request)
+/* Leaves the ids of the phase in the thread. */
+static void end_phase(struct ringpipe_request *request, uint64_t now_ns)
 {
-	if (request->end_phase)
-		request->end_phase(&request->phase);
-	request->end_phase = NULL;
-}
-
-static void begin_phase(struct ringpipe_request *request, void (*begin)(struct rp_span *span),
-			void (*end)(struct rp_span *span))
-{
-	struct rp_activity before;
-
-	end_phase(request);
-	if (!(request->spans & RINGPIPE_SPANS_PHASE))
+	if (!request->stop_phase)
 		return;
-	rp_activity_get(&before);
-	rp_activity_set(&request->activity);
-	begin(&request->phase);
-	rp_activity_set(&before);
-	request->end_phase = end;
+	rp_activity_set(&request->phase.activity);
+	request->stop_phase(now_ns - request->phase.begun_ns);
+	request->stop_phase = NULL;
 }
 
 /* Without branches, because all of them are disabled most of the time. */
@@ -202,42 +203,73 @@ static inline __attribute__((always_inline)) bool is_traced(void)
 	       nginx_content_phase_start_enabled() | nginx_upstream_start_enabled();
 }
 
-static void change_phase(ngx_http_request_t *r, void (*begin)(struct rp_span *span),
-			 void (*end)(struct rp_span *span))
+static void change_phase(ngx_http_request_t *r, int (*start)(void), int (*stop)(uint64_t))
 {
-	struct ringpipe_request *request;
+	struct ringpipe_request *request = r == r->main ? ringpipe_request_of(r) : NULL;
+	struct rp_activity before;
+	uint64_t now_ns;
 
-	if (r != r->main)
-		return;
-	request = ringpipe_request_of(r);
 	/* A handler that waits is called again, and is still in its phase. */
-	if (request && request->begun_ns && request->end_phase != end)
-		begin_phase(request, begin, end);
+	if (!request || (request->stop_phase == stop && request->uri_changes == r->uri_changes) ||
+	    (!request->stop_phase && !(request->spans & RINGPIPE_SPANS_PHASE)))
+		return;
+	now_ns = ringpipe_now_ns();
+	rp_activity_get(&before);
+	end_phase(request, now_ns);
+	if ((request->spans & RINGPIPE_SPANS_PHASE) && nginx_content_phase_start_enabled()) {
+		/* Without rp_span_begin(), which takes the parent's ids from the thread. */
+		rp_activity_generate(&request->phase.activity.id);
+		request->phase.activity.related = request->activity.id;
+		request->phase.begun_ns = now_ns;
+		rp_activity_set(&request->phase.activity);
+		start();
+		request->stop_phase = stop;
+		request->uri_changes = r->uri_changes;
+	}
+	rp_activity_set(&before);
 }
 
-/* Marks the beginning of a phase in nginx's table of handlers. nginx does not call it. */
+/*
+ * Begins the span of a request whose location is known or which ends before that. Returns NULL if
+ * the request has no spans, or has had a location already: a redirect leads to another one.
+ */
+static struct ringpipe_request *begin_request(ngx_http_request_t *r)
+{
+	struct ringpipe_request *request = find_or_create(r);
+	struct rp_activity before;
+
+	if (!request || request->has_location)
+		return NULL;
+	request->has_location = 1;
+	choose_spans(r, request);
+	if (request->spans & RINGPIPE_SPANS_REQUEST) {
+		request->begun_ns = ringpipe_now_ns();
+		rp_activity_get(&before);
+		rp_activity_set(&request->activity);
+		nginx_request_start(r->connection->number, (const char *)r->method_name.data,
+				    r->method_name.len, (const char *)r->uri.data, r->uri.len,
+				    (const char *)r->headers_in.server.data,
+				    r->headers_in.server.len);
+		rp_activity_set(&before);
+	}
+	return request->spans ? request : NULL;
+}
+
+/* Marks our place in nginx's table of handlers. nginx does not call it. */
 static ngx_int_t mark(ngx_http_request_t *r)
 {
 	(void)r;
 	return NGX_DECLINED;
 }
 
-static ngx_uint_t status_of(ngx_http_request_t *r)
+static inline struct ringpipe_main *main_of(ngx_http_request_t *r)
 {
-	if (r->err_status)
-		return r->err_status;
-	return r->headers_out.status;
+	return ngx_http_get_module_main_conf(r, ngx_http_ringpipe_module);
 }
 
-static ngx_str_t cache_status_of(ngx_http_request_t *r)
+static ngx_uint_t status_of(ngx_http_request_t *r)
 {
-	ngx_str_t text = ngx_string("");
-
-#if (NGX_HTTP_CACHE)
-	if (r->upstream && r->upstream->cache_status)
-		text = ngx_http_cache_status[r->upstream->cache_status - 1];
-#endif
-	return text;
+	return r->err_status ? r->err_status : r->headers_out.status;
 }
 
 /* Return the time since the first byte of the request, as nginx logs it as $request_time. */
@@ -253,293 +285,284 @@ static uint64_t request_time_ms(ngx_http_request_t *r)
 
 static void end_request(ngx_http_request_t *r, struct ringpipe_request *request)
 {
+	ngx_str_t cache = ngx_string("");
 	struct rp_activity before;
-	ngx_str_t cache;
+	uint64_t now_ns;
 
-	end_phase(request);
-	if (request->begun_ns && (request->spans & RINGPIPE_SPANS_REQUEST)) {
-		cache = cache_status_of(r);
-		rp_activity_get(&before);
+	traced_requests -= request->spans != 0;
+	request->spans = 0;
+	if (!request->begun_ns && !request->stop_phase)
+		return;
+	now_ns = ringpipe_now_ns();
+	rp_activity_get(&before);
+	end_phase(request, now_ns);
+	if (request->begun_ns) {
+		if (r->upstream && r->upstream->cache_status)
+			cache = ngx_http_cache_status[r->upstream->cache_status - 1];
 		rp_activity_set(&request->activity);
 		nginx_request_stop((uint16_t)status_of(r), (uint64_t)r->connection->sent,
 				   (uint64_t)r->request_length, (const char *)cache.data, cache.len,
-				   request_time_ms(r), ringpipe_now_ns() - request->begun_ns);
-		rp_activity_set(&before);
+				   request_time_ms(r), now_ns - request->begun_ns);
 	}
-	traced_requests -= request->begun_ns != 0;
+	rp_activity_set(&before);
 	request->begun_ns = 0;
 }
 
-static void add(uint64_t *total, uint64_t by)
+static __attribute__((noinline)) ngx_int_t log_observed_request(ngx_http_request_t *r)
 {
-	__atomic_store_n(total, *total + by, __ATOMIC_RELAXED);
-}
+	const ngx_http_core_main_conf_t *core =
+		ngx_http_get_module_main_conf(r, ngx_http_core_module);
+	struct ringpipe_request *request;
 
-static __attribute__((noinline)) ngx_int_t record_time(ngx_http_request_t *r)
-{
-	nginx_request_time_record((double)request_time_ms(r));
+	/* The request ended before its location was known. Directives in effect decide. */
+	if (is_traced() &&
+	    (ngx_uint_t)r->phase_handler < core->phase_engine.location_rewrite_index)
+		begin_request(r);
+	request = ringpipe_request_of(r);
+	if (request)
+		end_request(r, request);
+	if (ringpipe_load(&ringpipe_is_observed))
+		nginx_request_time_record((double)request_time_ms(r));
 	return NGX_OK;
 }
 
-/* Counts all requests, also those without spans. */
-static ngx_int_t count_request(ngx_http_request_t *r)
+/* Counts all requests. The only call is the last one, so the function needs no stack. */
+static ngx_int_t on_log(ngx_http_request_t *r)
 {
 	ngx_uint_t status = status_of(r);
 
-	add(&totals.requests[status < STATUSES ? status : 0], 1);
-	add(&totals.bytes_sent, (uint64_t)r->connection->sent);
-	add(&totals.bytes_received, (uint64_t)r->request_length);
-	return __atomic_load_n(&totals.is_observed, __ATOMIC_RELAXED) ? record_time(r) : NGX_OK;
-}
-
-static __attribute__((noinline)) ngx_int_t log_traced_request(ngx_http_request_t *r)
-{
-	struct ringpipe_request *request = ringpipe_request_of(r);
-
-	if (request)
-		end_request(r, request);
-	return count_request(r);
-}
-
-/* The calls are the last ones of their functions, so no function needs a stack. */
-static ngx_int_t on_log(ngx_http_request_t *r)
-{
 	if (r != r->main)
 		return NGX_OK;
-	return traced_requests ? log_traced_request(r) : count_request(r);
+	ringpipe_add(&totals.requests[status < STATUSES ? status : 0], 1);
+	ringpipe_add(&totals.bytes_sent, (uint64_t)r->connection->sent);
+	ringpipe_add(&totals.bytes_received, (uint64_t)r->request_length);
+	if (nginx_request_start_enabled() | nginx_request_stop_enabled() |
+	    (traced_requests != 0) | (ringpipe_load(&ringpipe_is_observed) != 0))
+		return log_observed_request(r);
+	return NGX_OK;
 }
 
 static int observe_requests(struct rp_observation *observation, void *data)
 {
+	uint64_t by_class[CLASSES] = { 0 };
 	int ret = 0;
 
 	(void)data;
-	__atomic_store_n(&totals.is_observed, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&ringpipe_is_observed, 1, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < STATUSES; i++)
+		by_class[i / 100] += ringpipe_load(&totals.requests[i]);
 	for (size_t i = 0; i < CLASSES && ret == 0; i++) {
 		struct rp_counter_tag tag = { "status", classes[i] };
-		uint64_t total = 0;
 
-		for (size_t status = 100 * i; status < 100 * (i + 1); status++)
-			total += __atomic_load_n(&totals.requests[status], __ATOMIC_RELAXED);
-		ret = rp_observe(observation, (double)total, &tag, 1);
+		ret = rp_observe(observation, (double)by_class[i], &tag, 1);
 	}
 	return ret;
 }
 
 static int observe_total(struct rp_observation *observation, void *data)
 {
-	return rp_observe(observation, (double)__atomic_load_n((uint64_t *)data, __ATOMIC_RELAXED),
-			  NULL, 0);
+	return rp_observe(observation, (double)ringpipe_load(data), NULL, 0);
+}
+
+/* A reload finds the counters of the former configuration. */
+static bool count(const char *name, const char *unit, const char *display_name,
+		  int (*observe)(struct rp_observation *observation, void *data), uint64_t *total)
+{
+	const struct rp_counter_decl decl = {
+		.size = sizeof(decl), .kind = RP_COUNTER_OBSERVED_SUM, .name = name, .unit = unit,
+		.display_name = display_name, .observe = observe, .data = total,
+	};
+	struct rp_counter *counter;
+	int ret = rp_counter_create(nginx_provider(), &decl, &counter);
+
+	return ret == 0 || ret == -EEXIST;
 }
 
 ngx_int_t ringpipe_counters_init(void)
 {
-	static const struct {
-		const char *name, *unit, *display_name;
-		int (*observe)(struct rp_observation *observation, void *data);
-		uint64_t *total;
-	} counters[] = {
-		{ "requests", "requests", "Requests by the class of their status",
-		  observe_requests, NULL },
-		{ "bytes_sent", "By", "Bytes sent to clients", observe_total, &totals.bytes_sent },
-		{ "bytes_received", "By", "Bytes of requests received", observe_total,
-		  &totals.bytes_received },
-	};
-
-	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-		struct rp_counter_decl decl = RP_COUNTER_DECL_INIT;
-		struct rp_counter *counter;
-		int ret;
-
-		decl.kind = RP_COUNTER_OBSERVED_SUM;
-		decl.name = counters[i].name;
-		decl.unit = counters[i].unit;
-		decl.display_name = counters[i].display_name;
-		decl.observe = counters[i].observe;
-		decl.data = counters[i].total;
-		ret = rp_counter_create(nginx_provider(), &decl, &counter);
-		/* A reload finds the counters of the former configuration. */
-		if (ret < 0 && ret != -EEXIST)
-			return NGX_ERROR;
-	}
-	return NGX_OK;
+	return count("requests", "requests", "Requests by the class of their status",
+		     observe_requests, NULL) &&
+	       count("upstream_requests", "requests", "Requests to upstream servers",
+		     ringpipe_observe_upstreams, NULL) &&
+	       count("bytes_sent", "By", "Bytes sent to clients", observe_total,
+		     &totals.bytes_sent) &&
+	       count("bytes_received", "By", "Bytes of requests received", observe_total,
+		     &totals.bytes_received) ? NGX_OK : NGX_ERROR;
 }
+
+#define REWRITE 1	/* the place of the phase where requests begin */
 
 /* In the order of nginx's table. */
 static const struct {
 	ngx_http_phases phase;
-	void (*begin)(struct rp_span *span);
-	void (*end)(struct rp_span *span);
+	int (*start)(void);
+	int (*stop)(uint64_t duration_ns);
 } phases[RINGPIPE_PHASES] = {
-	{ NGX_HTTP_REWRITE_PHASE, nginx_rewrite_phase_begin, nginx_rewrite_phase_end },
-	{ NGX_HTTP_PREACCESS_PHASE, nginx_preaccess_phase_begin, nginx_preaccess_phase_end },
-	{ NGX_HTTP_ACCESS_PHASE, nginx_access_phase_begin, nginx_access_phase_end },
-	{ NGX_HTTP_PRECONTENT_PHASE, nginx_precontent_phase_begin, nginx_precontent_phase_end },
-	{ NGX_HTTP_CONTENT_PHASE, nginx_content_phase_begin, nginx_content_phase_end },
+	{ NGX_HTTP_SERVER_REWRITE_PHASE, nginx_server_rewrite_phase_start,
+	  nginx_server_rewrite_phase_stop },
+	{ NGX_HTTP_REWRITE_PHASE, nginx_rewrite_phase_start, nginx_rewrite_phase_stop },
+	{ NGX_HTTP_PREACCESS_PHASE, nginx_preaccess_phase_start, nginx_preaccess_phase_stop },
+	{ NGX_HTTP_ACCESS_PHASE, nginx_access_phase_start, nginx_access_phase_stop },
+	{ NGX_HTTP_PRECONTENT_PHASE, nginx_precontent_phase_start, nginx_precontent_phase_stop },
+	{ NGX_HTTP_CONTENT_PHASE, nginx_content_phase_start, nginx_content_phase_stop },
 };
-
-static struct ringpipe_main *main_of(ngx_http_request_t *r)
-{
-	return ngx_http_get_module_main_conf(r, ngx_http_ringpipe_module);
-}
 
 /* A phase without handlers shares the first handler of the next phase. */
 static ngx_int_t check_phase(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
 {
-	const struct ringpipe_main *ours = main_of(r);
+	struct ringpipe_main *ours = main_of(r);
+	enum ringpipe_checkers checkers = ours->checkers;
 	ngx_http_phase_handler_pt checker = NULL;
+	const struct ringpipe_request *request;
 	struct ringpipe_watch watch;
 	ngx_int_t ret;
 
-	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
-		if (ours->phases[i].first == ph) {
-			change_phase(r, phases[i].begin, phases[i].end);
-			checker = ours->phases[i].checker;
-		}
+	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES && ours->first[i] <= ph; i++) {
+		checker = ours->own_checker[i];
+		if (ours->first[i] != ph)
+			continue;
+		request = i == REWRITE && r == r->main ? begin_request(r) : NULL;
+		if (request && request->has_context)
+			set_header(r, request);
+		if (checkers == RINGPIPE_CHECK_ALL)
+			change_phase(r, phases[i].start, phases[i].stop);
 	}
-	if (ph != ours->phases[RINGPIPE_PHASES - 1].first)
-		return checker(r, ph);
 	/* The handler of the content may choose an upstream server. */
-	ringpipe_watch_begin(&watch, r);
+	if (ph == ours->first[RINGPIPE_PHASES - 1])
+		ringpipe_watch_begin(&watch, r);
 	ret = checker(r, ph);
-	if (ringpipe_watch_end(&watch))
-		ringpipe_upstream_follow(r);
+	if (ph == ours->first[RINGPIPE_PHASES - 1])
+		ringpipe_watch_end(&watch, r);
+	/* The handler, such as Lua's, may have moved to the end of its phase with our checker. */
+	if (ph->checker != check_phase && ours->checkers == checkers) {
+		ph->checker = check_phase;
+		while ((++ph)->checker != check_phase)
+			;
+		ph->checker = checker;
+	}
 	return ret;
 }
 
 /* Precedes the handlers of the log phase. on_log() ends its span with the request. */
 static ngx_int_t on_log_phase(ngx_http_request_t *r)
 {
-	change_phase(r, nginx_log_phase_begin, nginx_log_phase_end);
+	change_phase(r, nginx_log_phase_start, nginx_log_phase_stop);
 	return main_of(r)->first_log_handler(r);
 }
 
 /* The number of configurations whose phases have ringpipe's checkers. */
 static ngx_uint_t replaced;
 
-static void set_checkers(struct ringpipe_main *ours, bool has_checkers)
+static void set_checkers(struct ringpipe_main *ours, enum ringpipe_checkers checkers)
 {
-	ours->has_checkers = has_checkers;
-	replaced += has_checkers ? 1 : -1;
-	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
-		ours->phases[i].first->checker =
-			has_checkers ? check_phase : ours->phases[i].checker;
-	*ours->log_handlers = has_checkers ? on_log_phase : ours->first_log_handler;
+	replaced += (checkers != RINGPIPE_CHECK_NONE) - (ours->checkers != RINGPIPE_CHECK_NONE);
+	ours->checkers = checkers;
+	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
+		bool is_ours = checkers == RINGPIPE_CHECK_ALL ||
+			(checkers && ours->first[i] == ours->first[REWRITE]);
+
+		ours->first[i]->checker = is_ours ? check_phase : ours->own_checker[i];
+	}
+	*ours->log_handlers = checkers == RINGPIPE_CHECK_ALL ? on_log_phase :
+		ours->first_log_handler;
 }
 
-/* Apart from find_location(), which then needs no stack. */
-static __attribute__((noinline)) ngx_int_t trace_location(ngx_http_request_t *r,
-							  ngx_http_phase_handler_t *ph)
+static __attribute__((noinline)) ngx_int_t trace_request(ngx_http_request_t *r)
 {
-	struct ringpipe_request *request = r == r->main ? ringpipe_request_of(r) : NULL;
 	struct ringpipe_main *ours = main_of(r);
-	bool has_checkers = nginx_content_phase_start_enabled() | nginx_upstream_start_enabled();
-	ngx_int_t ret;
+	struct ringpipe_request *request;
+	enum ringpipe_checkers checkers = RINGPIPE_CHECK_NONE;
 
-	if (has_checkers != ours->has_checkers)
-		set_checkers(ours, has_checkers);
-	/* The URI was rewritten, so the phases are repeated. */
-	if (request)
-		end_phase(request);
-	ret = ngx_http_core_find_config_phase(r, ph);
-	if (ret == NGX_AGAIN && is_traced() && r == r->main && !r->internal)
-		begin_request(r);
-	return ret;
+	if (nginx_content_phase_start_enabled() | nginx_upstream_start_enabled())
+		checkers = RINGPIPE_CHECK_ALL;
+	else if (is_traced())
+		checkers = RINGPIPE_CHECK_REQUESTS;
+	if (checkers != ours->checkers)
+		set_checkers(ours, checkers);
+	request = checkers == RINGPIPE_CHECK_ALL ? find_or_create(r) : NULL;
+	if (request) {
+		choose_spans(r, request);
+		change_phase(r, nginx_post_read_phase_start, nginx_post_read_phase_stop);
+	}
+	return NGX_AGAIN;
 }
 
-static ngx_int_t find_location(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
+/* The checker of our mark in the first phase. It calls the next one itself, faster than nginx. */
+static ngx_int_t enter(ngx_http_request_t *r, ngx_http_phase_handler_t *ph)
 {
+	r->phase_handler++;
 	if (is_traced() || replaced)
-		return trace_location(r, ph);
-	return ngx_http_core_find_config_phase(r, ph);
+		return trace_request(r);
+	ph++;
+	return ph->checker(r, ph);
 }
 
-static ngx_int_t add_handler(ngx_http_core_main_conf_t *core, ngx_http_phases phase,
-			     ngx_http_handler_pt handler)
-{
-	ngx_http_handler_pt *added = ngx_array_push(&core->phases[phase].handlers);
-
-	if (!added)
-		return NGX_ERROR;
-	*added = handler;
-	return NGX_OK;
-}
-
-/* nginx runs the handlers of a phase in the reverse order. */
 ngx_int_t ringpipe_request_init(ngx_conf_t *cf)
 {
 	ngx_http_core_main_conf_t *core =
 		ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+	ngx_http_handler_pt *in = ngx_array_push(&core->phases[NGX_HTTP_POST_READ_PHASE].handlers);
+	ngx_http_handler_pt *out = ngx_array_push(&core->phases[NGX_HTTP_LOG_PHASE].handlers);
 
-	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++)
-		if (add_handler(core, phases[i].phase, mark) != NGX_OK)
-			return NGX_ERROR;
-	return add_handler(core, NGX_HTTP_LOG_PHASE, on_log);
+	if (!in || !out)
+		return NGX_ERROR;
+	*in = mark;
+	*out = on_log;
+	header_hash = ngx_hash_key(header_name.data, header_name.len);
+	return NGX_OK;
 }
 
-/* Removes a handler from nginx's table. The handlers after it move up by one place. */
-static void remove_handler(ngx_http_phase_handler_t *all, ngx_http_phase_handler_t *removed)
+/* Returns how many places the phase has in nginx's table, which is in the order of the phases. */
+static ngx_uint_t places_of(const ngx_http_core_main_conf_t *core, ngx_uint_t phase)
 {
-	ngx_uint_t place = (ngx_uint_t)(removed - all);
-
-	for (ngx_http_phase_handler_t *ph = removed; ph->checker; ph++)
-		ph[0] = ph[1];
-	for (ngx_http_phase_handler_t *ph = all; ph->checker; ph++)
-		ph->next -= ph->next > place;
+	if (phase == NGX_HTTP_FIND_CONFIG_PHASE)
+		return 1;
+	if (phase == NGX_HTTP_POST_REWRITE_PHASE || phase == NGX_HTTP_POST_ACCESS_PHASE)
+		return core->phases[phase - 1].handlers.nelts != 0;
+	return core->phases[phase].handlers.nelts;
 }
 
-/*
- * nginx made its table of handlers after ringpipe_request_init(). The marks are in the order of the
- * phases, so nothing before a place that is already known moves.
- */
 void ringpipe_phases_init(ngx_cycle_t *cycle)
 {
-	ngx_http_phase_handler_t *all, *ph;
 	ngx_http_core_main_conf_t *core;
+	ngx_http_phase_handler_t *ph;
 	struct ringpipe_main *ours;
+	ngx_uint_t phase = 0;
 
 	if (!cycle->conf_ctx[ngx_http_module.index])
 		return;	/* without `http` */
 	ours = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_ringpipe_module);
 	core = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
-	all = core->phase_engine.handlers;
 	ours->log_handlers = core->phases[NGX_HTTP_LOG_PHASE].handlers.elts;
 	ours->first_log_handler = *ours->log_handlers;
+	for (ph = core->phase_engine.handlers; ph->handler != mark; ph++)
+		;
+	ph->checker = enter;
+	ph = core->phase_engine.handlers;
 	for (ngx_uint_t i = 0; i < RINGPIPE_PHASES; i++) {
-		for (ph = all; ph->handler != mark; ph++)
-			;
-		remove_handler(all, ph);
-		ours->phases[i].first = ph;
-		ours->phases[i].checker = ph->checker;
+		while (phase < phases[i].phase)
+			ph += places_of(core, phase++);
+		ours->first[i] = ph;
+		ours->own_checker[i] = ph->checker;
 	}
-	for (ph = all; ph->checker; ph++)
-		if (ph->checker == ngx_http_core_find_config_phase)
-			ph->checker = find_location;
 }
 
 /* A request without spans gets its ids when a variable is first read. */
 ngx_int_t ringpipe_get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *value,
 				uintptr_t which)
 {
-	static const struct {
-		uint8_t from, size;	/* in VERSION-TRACE-SPAN-FLAGS */
-	} parts[] = {
-		[RINGPIPE_TRACE_ID] = { 3, 32 },
-		[RINGPIPE_SPAN_ID] = { 36, 16 },
-		[RINGPIPE_TRACEPARENT] = { 0, 55 },
-	};
-	struct ringpipe_request *request = ringpipe_request_of(r);
+	/* In VERSION-TRACE-SPAN-FLAGS, by RINGPIPE_TRACE_ID, _SPAN_ID and _TRACEPARENT. */
+	static const uint8_t from[] = { 3, 36, 0 }, size[] = { 32, 16, 55 };
+	struct ringpipe_request *request = find_or_create(r);
 	char *text = ngx_pnalloc(r->pool, RP_TRACEPARENT_SIZE);
 
-	if (!request)
-		request = create(r);
 	if (!request || !text)
 		return NGX_ERROR;
 	if (!request->has_trace)
 		begin_trace(r, request);
 	rp_traceparent_print(&request->activity, request->flags, text);
-	value->data = (u_char *)text + parts[which].from;
-	value->len = parts[which].size;
+	value->data = (u_char *)text + from[which];
+	value->len = size[which];
 	value->valid = 1;
 	value->no_cacheable = 0;
 	value->not_found = 0;

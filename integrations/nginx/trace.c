@@ -14,10 +14,8 @@ uint64_t ringpipe_now_ns(void)
 
 static ngx_int_t configured(ngx_conf_t *cf)
 {
-	if (ringpipe_request_init(cf) != NGX_OK || ringpipe_upstream_init(cf) != NGX_OK ||
-	    ringpipe_tls_init(cf) != NGX_OK)
-		return NGX_ERROR;
-	return NGX_OK;
+	ringpipe_tls_init(cf);
+	return ringpipe_request_init(cf) == NGX_OK ? ringpipe_upstream_init(cf) : NGX_ERROR;
 }
 
 static ngx_int_t begin_cycle(ngx_cycle_t *cycle)

@@ -2,15 +2,14 @@
 /* Loads the extension: its settings, its shared memory, its counters and the other hooks. */
 #include "hooks.h"
 
+#include <pthread.h>
+
 #include <access/twophase.h>
-#include <access/xact.h>
 #include <fmgr.h>
 #include <miscadmin.h>
 #include <storage/ipc.h>
 #include <storage/shmem.h>
 #include <utils/guc.h>
-
-#include <ringpipe/activity.h>
 
 PG_MODULE_MAGIC;
 
@@ -18,13 +17,14 @@ PGDLLEXPORT void _PG_init(void);
 
 struct ringpipe_shared *ringpipe_shared;
 bool ringpipe_sql_text;
-char *ringpipe_traceparent;
+const struct rp_activity *ringpipe_trace;
 int ringpipe_sample_interval_ms;
 
 const char *const ringpipe_counter_names[RINGPIPE_COUNTERS] = {
-	"statements", "plans", "commits", "aborts", "logged_errors", "samples",
+	"statements", "plans", "logged_errors", "samples",
 };
 
+static char *traceparent;
 static shmem_request_hook_type previous_request;
 static shmem_startup_hook_type previous_startup;
 
@@ -73,25 +73,29 @@ uint64 ringpipe_counter_sum(enum ringpipe_counter counter)
 	return sum;
 }
 
-static void on_transaction(XactEvent event, void *data)
-{
-	if (event == XACT_EVENT_PRE_COMMIT && ringpipe_had_session)
-		ringpipe_sessions_poll();
-	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT)
-		ringpipe_count(RINGPIPE_COMMITS);
-	else if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		ringpipe_count(RINGPIPE_ABORTS);
-}
-
+/* PostgreSQL frees `extra` after the value. */
 static bool check_traceparent(char **text, void **extra, GucSource source)
 {
 	struct rp_activity activity;
 	uint8_t flags;
 
-	if (!**text || rp_traceparent_parse(*text, strlen(*text), &activity, &flags) == 0)
+	if (!**text)
 		return true;
-	GUC_check_errdetail("A traceparent has the form VERSION-TRACE-SPAN-FLAGS of the W3C.");
-	return false;
+	if (rp_traceparent_parse(*text, strlen(*text), &activity, &flags) != 0) {
+		GUC_check_errdetail("A traceparent has the form "
+				    "VERSION-TRACE-SPAN-FLAGS of the W3C.");
+		return false;
+	}
+	*extra = malloc(sizeof(activity));
+	if (!*extra)
+		return false;
+	memcpy(*extra, &activity, sizeof(activity));
+	return true;
+}
+
+static void assign_traceparent(const char *text, void *extra)
+{
+	ringpipe_trace = extra;
 }
 
 static void define_settings(void)
@@ -103,7 +107,7 @@ static void define_settings(void)
 	DefineCustomStringVariable("ringpipe.traceparent",
 		"The trace to which the following statements belong.",
 		"A comment traceparent='...' in a statement has precedence.",
-		&ringpipe_traceparent, "", PGC_USERSET, 0, check_traceparent, NULL, NULL);
+		&traceparent, "", PGC_USERSET, 0, check_traceparent, assign_traceparent, NULL);
 	DefineCustomIntVariable("ringpipe.sample_interval",
 		"The time between samples of waits, locks and vacuums.",
 		"0: there is no process that samples.", &ringpipe_sample_interval_ms, 100, 0,
@@ -115,12 +119,17 @@ void _PG_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return;
+	/*
+	 * With two threads, glibc puts two atomic operations around system calls that may wait, but
+	 * not with this type, which has no effect while disabled. Child processes inherit both.
+	 */
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	(void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	define_settings();
 	previous_request = shmem_request_hook;
 	shmem_request_hook = request_memory;
 	previous_startup = shmem_startup_hook;
 	shmem_startup_hook = start_memory;
-	RegisterXactCallback(on_transaction, NULL);
 	ringpipe_query_init();
 	ringpipe_log_init();
 	ringpipe_sampler_init();

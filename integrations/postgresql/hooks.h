@@ -10,12 +10,12 @@
 #include <storage/lwlock.h>
 #include <storage/proc.h>
 
+#include <ringpipe/activity.h>
+
 /* Counters of the whole server, in the order of ringpipe_counter_names. */
 enum ringpipe_counter {
 	RINGPIPE_STATEMENTS,
 	RINGPIPE_PLANS,
-	RINGPIPE_COMMITS,
-	RINGPIPE_ABORTS,
 	RINGPIPE_LOGGED_ERRORS,
 	RINGPIPE_SAMPLES,
 	RINGPIPE_COUNTERS,
@@ -58,15 +58,16 @@ struct ringpipe_shared {
 #pragma GCC visibility push(hidden)
 extern struct ringpipe_shared *ringpipe_shared;	/* NULL: not preloaded */
 extern uint64 ringpipe_seen_generation;	/* of the sessions of this process */
-extern bool ringpipe_had_session;	/* in this process */
 extern const char *const ringpipe_counter_names[RINGPIPE_COUNTERS];
 extern bool ringpipe_sql_text;
-extern char *ringpipe_traceparent;
+extern const struct rp_activity *ringpipe_trace;	/* of ringpipe.traceparent, or NULL */
 extern int ringpipe_sample_interval_ms;
 
 uint64 ringpipe_counter_sum(enum ringpipe_counter counter);
 void ringpipe_query_init(void);
 void ringpipe_log_init(void);
+/* Returns the text or, until the next call, its first 16 KB: a larger event would be lost. */
+const char *ringpipe_text_cut(const char *text);
 void ringpipe_sampler_init(void);
 void ringpipe_sessions_update(void);
 

@@ -6,6 +6,7 @@
 #include "hooks.h"
 
 #include <access/xlog.h>
+#include <mb/pg_wchar.h>
 #include <miscadmin.h>
 #include <utils/backend_status.h>
 
@@ -13,6 +14,13 @@
 
 static emit_log_hook_type previous_log;
 static struct rp_span checkpoint;
+
+/* Whether a source file of vacuums wrote a line, and not a function of a user in an index. */
+static bool is_of_vacuum(const ErrorData *line)
+{
+	return line->filename &&
+	       (strstr(line->filename, "vacuum") || strcmp(line->filename, "analyze.c") == 0);
+}
 
 /*
  * Whether a line may contain text of statements or data of users. Lines about a setting contain its
@@ -31,13 +39,24 @@ static bool is_secret(const ErrorData *line)
 	    (MyBackendType == B_INVALID && IsUnderPostmaster))
 		return true;
 	if (MyBackendType == B_AUTOVAC_LAUNCHER || MyBackendType == B_AUTOVAC_WORKER)
-		return line->elevel >= WARNING;
+		return line->elevel >= WARNING || !is_of_vacuum(line);
 	return !(plain >> MyBackendType & 1);
 }
 
 #define WRITE(level) \
 	postgresql_log_##level(pgstat_get_my_query_id(), unpack_sql_state(line->sqlerrcode), \
-			       text ? text : "")
+			       ringpipe_text_cut(text))
+
+const char *ringpipe_text_cut(const char *text)
+{
+	static char cut[(16 << 10) + 1];
+	const int most = sizeof(cut) - 1, bytes = (int)strnlen(text ? text : "", sizeof(cut));
+
+	if (bytes <= most)
+		return text ? text : "";
+	strlcpy(cut, text, (size_t)pg_mbcliplen(text, bytes, most) + 1);
+	return cut;
+}
 
 static void write_line(const ErrorData *line)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What bench/servers.py needs to measure PostgreSQL: pgbench's transactions that only read."""
+"""The parts of bench/servers.py for PostgreSQL: pgbench's transactions that only read."""
 import contextlib
 import os
 import subprocess
@@ -35,6 +35,13 @@ def prepare(build, folder):
         server.stop()
     originals[:] = [server]
     return 'ringpipe'
+
+
+def probes():
+    """The time of each statement, by PostgreSQL's own probes."""
+    probe = f'usdt:{originals[0].programs}/postgres:postgresql:query__execute__'
+    return (f'{probe}start {{ @begin[pid] = nsecs; }} {probe}done /@begin[pid]/ '
+            '{ @ns = hist(nsecs - @begin[pid]); delete(@begin[pid]); }')
 
 
 class Cluster(Server):
@@ -76,16 +83,12 @@ class Load:
         return [int(row[0]) for row in rows] if len(rows) == CLIENTS else None
 
     def count(self):
-        """Each backend numbers its transactions. Only one that is running has a number."""
-        seen = {}
-
-        def has_all():
-            seen.update(self.server.sql(
-                'SELECT pid, split_part(virtualtransaction, $$/$$, 2) FROM pg_locks WHERE '
-                "locktype = 'virtualxid'"))
-            return {str(pid) for pid in self.traced} <= set(seen)
-        drive.wait_for(has_all, 'a transaction of each backend')
-        return sum(int(seen[str(pid)]) for pid in self.traced)
+        """Each backend numbers its transactions, and has a number while it waits for a lock."""
+        numbers = self.server.sql(
+            'BEGIN', 'LOCK pgbench_accounts', 'DO $$ BEGIN WHILE (SELECT count(*) FROM pg_locks '
+            f'WHERE NOT granted) < {CLIENTS} LOOP PERFORM pg_sleep(0.001); END LOOP; END $$',
+            "SELECT split_part(virtualtransaction, '/', 2) FROM pg_locks WHERE NOT granted")
+        return sum(int(number) for [number] in numbers)
 
     def close(self):
         self.stack.close()

@@ -103,7 +103,7 @@ class PostgresqlLoadTest(WithLoad):
             return stack.enter_context(tracers.bpftrace(None, library, "postgresql:query_start",
                                                         '/str(arg4, 6) == "bench"/'))
         if tool == "lttng":
-            return stack.enter_context(lttng.session("postgresql:query_start",
+            return stack.enter_context(lttng.session("postgresql:query_start", pids,
                                                      'user = "bench"'))
         if tool == "record":
             trace, recorder = stack.enter_context(self.recording(pids, self.server.process.pid))
@@ -211,11 +211,10 @@ class PostgresqlLoadTest(WithLoad):
             self.assertTrue(0 < len(updates) <= committed + CLIENTS, (len(updates), committed))
             self.check_load(starts, later)
 
-    def recover(self, pid):
+    def recover(self, left):
         """Return the events that a session of a killed process left, and remove its folder."""
-        [left] = glob.glob(f"/dev/shm/ringpipe-*/{pid}-*")
         self.addCleanup(shutil.rmtree, left, ignore_errors=True)
-        trace = self.trace(f"recovered-{pid}")
+        trace = self.trace("recovered")
         done = subprocess.run([RINGPIPE, "recover", left, "-o", trace], check=False, text=True,
                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -227,6 +226,8 @@ class PostgresqlLoadTest(WithLoad):
             self.restart()
             before = self.updates()
             bench, pids, open_gate = self.gated_load(ENDLESS)
+            # Processes that had the same ids may have left their rings.
+            older = set(glob.glob("/dev/shm/ringpipe-*/*"))
             # The backends wait in their first statement; the second one begins their sessions.
             self.server.sql(f"SELECT ringpipe_start('postgresql:1', '{self.traces}', 1, true)")
             open_gate()
@@ -243,10 +244,12 @@ class PostgresqlLoadTest(WithLoad):
             self.server.process.kill()
             self.server.process.wait(PATIENCE)
             bench.wait(PATIENCE)
-            commands = collections.Counter(event["fields"]["command"] for pid in pids
-                                           for event in self.recover(pid))
+            commands = collections.Counter()
+            for pid in pids:
+                [left] = set(glob.glob(f"/dev/shm/ringpipe-*/{pid}-*")) - older
+                commands.update(event["fields"]["command"] for event in self.recover(left))
             for pid in killed:
-                for left in glob.glob(f"/dev/shm/ringpipe-*/{pid}-*"):
+                for left in set(glob.glob(f"/dev/shm/ringpipe-*/{pid}-*")) - older:
                     shutil.rmtree(left)
             self.server.start(PRELOAD)
             # A kill may come before a commit.

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 from postgresql_server import PATIENCE, drive, run, servers, why_not
-from postgresql_test import RINGPIPE, WithLoad, WithServer, of_name, read
+from postgresql_test import RINGPIPE, WithExtension, WithLoad, WithServer, of_name, read
 
 
 class OtherServersTest(WithServer):
@@ -51,6 +51,45 @@ class OtherServersTest(WithServer):
         for function in ("start('a', '/tmp')", "stop(1)", "sessions()", "counters()"):
             self.assertIn("must be in shared_preload_libraries", self.server.sql(
                 f"SELECT ringpipe_{function}", check=False))
+
+
+class ReplicationTest(WithExtension):
+    """A server that is the subscriber of its own publication."""
+    @classmethod
+    def setUpClass(cls):
+        WithServer.setUpClass.__func__(cls)
+        cls.server.more = "wal_level = logical"
+        cls.server.start()
+        cls.server.sql("CREATE EXTENSION ringpipe", "CREATE TABLE numbers AS SELECT n FROM "
+                       "generate_series(1, 5000) AS n", "CREATE DATABASE subscriber",
+                       "CREATE PUBLICATION published FOR TABLE numbers",
+                       "SELECT pg_create_logical_replication_slot('published', 'pgoutput')")
+        cls.server.sql("\\c subscriber", "CREATE TABLE numbers (n int)")
+
+    def wait_for_rows(self, count):
+        drive.wait_for(lambda: self.server.sql("\\c subscriber", "SELECT count(*) FROM numbers")
+                       == [[str(count)]], f"{count} rows", [self.server.process])
+
+    def test_statements_of_logical_replication_are_complete(self):
+        number = self.begin("postgresql:1")
+        self.server.sql("\\c subscriber", "CREATE SUBSCRIPTION s CONNECTION 'host="
+                        f"{self.server.folder} user=admin dbname=postgres' PUBLICATION published "
+                        "WITH (create_slot = false, slot_name = published)")
+        self.wait_for_rows(5000)
+        self.server.sql("INSERT INTO numbers SELECT n FROM generate_series(1, 100) AS n")
+        self.wait_for_rows(5100)
+        self.server.sql("\\c subscriber", "ALTER SUBSCRIPTION s DISABLE")
+        self.end(number)
+        commands = collections.Counter()
+        for events in self.events().values():
+            starts = [start["command"] for start in of_name(events, "queryStart")]
+            stops = of_name(events, "queryStop")
+            # The call of ringpipe_stop() ends the session before its own statement.
+            if len(starts) != len(stops):
+                self.assertEqual((starts[-1], len(starts)), ("SELECT", len(stops) + 1))
+            for command, stop in zip(starts, stops):
+                commands[command] += stop["rows"]
+        self.assertEqual((commands["COPY"], commands["INSERT"]), (5000, 100))
 
 
 class LongTest(WithLoad):
@@ -97,6 +136,33 @@ class LongTest(WithLoad):
         self.assertEqual({(str(sample["pid"]), str(sample["relation"]), str(sample["database"]),
                            str(sample["blocks_total"])) for sample in samples
                           if sample["phase"] == 1}, {tuple(row)})
+
+    def test_lines_of_functions_are_secret_in_automatic_vacuums(self):
+        self.server.sql(
+            "CREATE FUNCTION tell(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN "
+            "PERFORM count(*) FROM pg_am; RAISE LOG 'my-secret %', n; RETURN n; END $$",
+            "CREATE TABLE told AS SELECT n FROM generate_series(1, 100) AS n",
+            "CREATE INDEX ON told (tell(n))")
+        self.addCleanup(self.server.sql, "DROP TABLE told")
+        self.addCleanup(self.server.reload)
+        self.addCleanup(self.server.configure, "pg_stat_statements,ringpipe")
+        number = self.begin("postgresql-log")
+        self.server.more = ("autovacuum = on\nautovacuum_naptime = 1s\n"
+                            "log_autovacuum_min_duration = 0\n")
+        self.server.configure("pg_stat_statements,ringpipe")
+        self.server.more = ""
+        self.server.sql("ALTER TABLE told SET (autovacuum_analyze_threshold = 0, "
+                        "autovacuum_analyze_scale_factor = 0)", "INSERT INTO told VALUES (101)")
+        self.server.reload()
+        drive.wait_for(lambda: self.server.sql(
+            "SELECT 1 FROM pg_stat_user_tables WHERE relname = 'told' AND autoanalyze_count > 0"),
+            "an analysis")
+        self.end(number)
+        texts = [line["text"] for events in self.events().values()
+                 for line in of_name(events, "notice")]
+        self.assertIn("%s", texts)
+        self.assertTrue(any(text.startswith("automatic analyze of table") for text in texts))
+        self.assertFalse([text for text in texts if "my-secret" in text])
 
     def test_waits_for_locks_are_sampled_with_the_owner(self):
         psql = [self.programs + "/psql", "-qXAt"]
@@ -241,6 +307,20 @@ class LongTest(WithLoad):
         for pid in pids:
             self.assertEqual(len(of_name(events[pid], "queryStop")), 3 * 400)
 
+    def test_a_cancelled_statement_has_an_end_and_copies_have_their_rows(self):
+        events = self.record(
+            "SET statement_timeout = 20", "DO $$ BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN "
+            "query_canceled THEN END $$", "RESET statement_timeout", "PREPARE p AS SELECT 1",
+            "EXECUTE p", "COPY numbers TO PROGRAM 'cat >/dev/null'", providers="postgresql:1")
+        starts = {event["activity"]: event["fields"]["command"] for event in events
+                  if event["event"] == "queryStart"}
+        stops = [(starts.get(event["activity"]), event["fields"]) for event in events
+                 if event["event"] == "queryStop"]
+        self.assertEqual([command for command, stop in stops if stop["error"]], ["SELECT"])
+        [copied] = [stop["rows"] for command, stop in stops if command == "COPY"]
+        self.assertEqual([[str(copied)]], self.server.sql("SELECT count(*) FROM numbers"))
+        self.assertLessEqual({"PREPARE", "EXECUTE", "DO"}, set(starts.values()))
+
     @unittest.skipUnless(os.getuid() == 0, "mounting requires root")
     def test_a_full_disk_ends_the_session_and_not_the_server(self):
         run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "none", self.traces])
@@ -255,6 +335,9 @@ class LongTest(WithLoad):
             f"SELECT failed FROM ringpipe_sessions() WHERE id = {number} AND failed > 0"),
             "the failure")
         self.assertEqual(self.server.sql("SELECT 1"), [["1"]], failed)
+        with open(self.server.log, encoding="utf-8") as log:
+            self.assertIn(f"session {number} of ringpipe failed in this process: No space left",
+                          log.read())
 
 
 if __name__ == "__main__":

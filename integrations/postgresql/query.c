@@ -21,20 +21,22 @@
 
 #include "events.h"
 
-/* A statement in execution. */
-struct statement {
-	struct statement *next;
-	const QueryDesc *query;		/* NULL: a utility statement */
-	struct rp_span span;
-	uint64 query_id, plan_id;
-	uint64 rows;
+struct usage {
 	BufferUsage buffers;
 	WalUsage wal;
+};
+
+/* A statement in execution. */
+struct statement {
+	struct rp_span span;
+	struct rp_activity outer;	/* when PostgreSQL was called for the statement */
+	uint64 query_id, plan_id;
+	uint64 rows;
+	struct usage used;
+	/* The rest is used by the executor's hooks. */
+	const QueryDesc *query;
+	struct statement *next;
 	MemoryContextCallback on_free;
-	/* When the executor was called for it. Others may run between two such calls. */
-	struct rp_activity outer;
-	BufferUsage buffers_before;
-	WalUsage wal_before;
 };
 
 static struct statement *statements;	/* of the executor, the newest first */
@@ -71,17 +73,20 @@ static bool find_trace(const char *text, int at, int bytes, struct rp_activity *
 	const size_t all = text ? strlen(text) : 0;
 	const size_t start = at > 0 && (size_t)at < all ? (size_t)at : 0;
 	const size_t size = at >= 0 && bytes > 0 ? Min((size_t)bytes, all - start) : all - start;
-	const char *from = text ? memmem(text + start, size, key, sizeof(key) - 1) : NULL;
+	/* Most statements have no comment, and memmem(3) is slow. */
+	const char *from = size > 0 ? memchr(text + start, '/', size) : NULL;
 	uint8_t flags;
 
+	if (from)
+		from = memmem(from, (size_t)(text + start + size - from), key, sizeof(key) - 1);
 	if (from) {
 		from += sizeof(key) - 1;
 		if (rp_traceparent_parse(from, strcspn(from, "'"), ret_activity, &flags) == 0)
 			return true;
 	}
-	return ringpipe_traceparent && *ringpipe_traceparent &&
-	       rp_traceparent_parse(ringpipe_traceparent, strlen(ringpipe_traceparent),
-				    ret_activity, &flags) == 0;
+	if (ringpipe_trace)
+		*ret_activity = *ringpipe_trace;
+	return ringpipe_trace;
 }
 
 /* Begins a span and makes its activity current. */
@@ -108,23 +113,23 @@ static void find_names(void)
 	user_id = id;
 }
 
+/* Begins the span of a statement. PostgreSQL has to be called for it next. */
 static void begin(struct statement *statement, const PlannedStmt *planned, CommandTag command,
 		  const char *text)
 {
-	struct rp_activity outer;
-
 	find_names();
-	begin_span(&statement->span, text, planned->stmt_location, planned->stmt_len, &outer);
+	begin_span(&statement->span, text, planned->stmt_location, planned->stmt_len,
+		   &statement->outer);
 	postgresql_query_start(statement->query_id, depth, GetCommandTagName(command),
 			       database_name, user_name, IsParallelWorker(),
-			       ringpipe_sql_text ? text : "***");
-	rp_activity_end(&outer);
+			       ringpipe_sql_text ? ringpipe_text_cut(text) : "***");
+	depth++;
 }
 
 static void end(struct statement *statement, bool error)
 {
-	const BufferUsage *buffers = &statement->buffers;
-	const WalUsage *wal = &statement->wal;
+	const BufferUsage *buffers = &statement->used.buffers;
+	const WalUsage *wal = &statement->used.wal;
 	struct rp_activity outer;
 	uint64_t duration_ns;
 
@@ -144,26 +149,35 @@ static void enter(struct statement *statement)
 {
 	rp_activity_get(&statement->outer);
 	rp_activity_set(&statement->span.activity);
-	statement->buffers_before = pgBufferUsage;
-	statement->wal_before = pgWalUsage;
 	depth++;
 }
 
 static void leave(struct statement *statement, bool error)
 {
 	depth--;
-	BufferUsageAccumDiff(&statement->buffers, &pgBufferUsage, &statement->buffers_before);
-	WalUsageAccumDiff(&statement->wal, &pgWalUsage, &statement->wal_before);
 	rp_activity_set(&statement->outer);
 	if (error)
 		end(statement, true);
 }
 
-/* Runs a call of PostgreSQL for a statement. An error that leaves the call ends the statement. */
-#define DURING(statement, what) \
+static void add_usage(struct statement *statement, const struct usage *before)
+{
+	/* BufferUsageAccumDiff() would also add the times, which come after these counters. */
+	const int64 *now = (const int64 *)&pgBufferUsage, *then = (const int64 *)&before->buffers;
+	int64 *sums = (int64 *)&statement->used.buffers;
+
+	for (size_t i = 0; i < offsetof(BufferUsage, blk_read_time) / sizeof(*sums); i++)
+		sums[i] += now[i] - then[i];
+	WalUsageAccumDiff(&statement->used.wal, &pgWalUsage, &before->wal);
+}
+
+/*
+ * Runs a call of PostgreSQL for a statement, after begin() or enter(), and then `after`. An error
+ * that leaves the call ends the statement.
+ */
+#define GUARDED(statement, what, after) \
 	do { \
 		volatile bool error_ = true; \
-		enter(statement); \
 		PG_TRY(); \
 		{ \
 			what; \
@@ -171,9 +185,16 @@ static void leave(struct statement *statement, bool error)
 		} \
 		PG_FINALLY(); \
 		{ \
+			after; \
 			leave(statement, error_); \
 		} \
 		PG_END_TRY(); \
+	} while (0)
+
+#define MEASURED(statement, what) \
+	do { \
+		const struct usage before_ = { pgBufferUsage, pgWalUsage }; \
+		GUARDED(statement, what, add_usage(statement, &before_)); \
 	} while (0)
 
 static struct statement *find(const QueryDesc *query)
@@ -204,7 +225,8 @@ static void on_run(QueryDesc *query, ScanDirection direction, uint64 count, bool
 		previous_run(query, direction, count, once);
 		return;
 	}
-	DURING(statement, previous_run(query, direction, count, once));
+	enter(statement);
+	MEASURED(statement, previous_run(query, direction, count, once));
 	statement->rows += query->estate->es_processed;
 }
 
@@ -213,18 +235,23 @@ static void on_finish(QueryDesc *query)
 	struct statement *statement = find(query);
 
 	/* A statement that only reads has no triggers, and nothing to do here. */
-	if (statement && (query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE))
-		DURING(statement, previous_finish(query));
-	else
+	if (!statement ||
+	    (query->operation == CMD_SELECT && !query->plannedstmt->hasModifyingCTE)) {
 		previous_finish(query);
+		return;
+	}
+	enter(statement);
+	MEASURED(statement, previous_finish(query));
 }
 
 static void on_end(QueryDesc *query)
 {
 	struct statement *statement = find(query);
 
-	if (statement && postgresql_nodes_node_enabled() && query->planstate->instrument)
-		DURING(statement, ringpipe_nodes_write(query, statement->plan_id));
+	if (statement && postgresql_nodes_node_enabled() && query->planstate->instrument) {
+		enter(statement);
+		GUARDED(statement, ringpipe_nodes_write(query, statement->plan_id), );
+	}
 	if (statement)
 		end(statement, false);
 	previous_end(query);
@@ -258,14 +285,13 @@ static pg_noinline void start_slow(QueryDesc *query, int flags)
 		query->instrument_options |= INSTRUMENT_ALL;
 	begin(&first, query->plannedstmt, CreateCommandTag((Node *)query->plannedstmt),
 	      query->sourceText);
-	DURING(&first, previous_start(query, flags);
-	       statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement)));
 	/* As in EXPLAIN, the buffers and the WAL of the start do not count. */
-	*statement = (struct statement){
-		.next = statements, .query = query, .span = first.span, .query_id = first.query_id,
-		.plan_id = ringpipe_plan_id(query->planstate),
-		.on_free = { .func = on_free, .arg = statement },
-	};
+	GUARDED(&first, previous_start(query, flags);
+		statement = MemoryContextAlloc(query->estate->es_query_cxt, sizeof(*statement)), );
+	first.plan_id = ringpipe_plan_id(query->planstate);
+	first.next = statements;
+	first.on_free = (MemoryContextCallback){ .func = on_free, .arg = statement };
+	*statement = first;
 	statements = statement;
 	MemoryContextRegisterResetCallback(query->estate->es_query_cxt, &statement->on_free);
 }
@@ -296,8 +322,8 @@ static void on_utility(PlannedStmt *planned, const char *text, bool read_only,
 	}
 	statement = (struct statement){ .query_id = planned->queryId };
 	begin(&statement, planned, CreateCommandTag(planned->utilityStmt), text);
-	DURING(&statement, previous_utility(planned, text, read_only, context, parameters,
-					    environment, receiver, completion));
+	MEASURED(&statement, previous_utility(planned, text, read_only, context, parameters,
+					      environment, receiver, completion));
 	statement.rows = completion ? completion->nprocessed : 0;
 	end(&statement, false);
 }

@@ -7,6 +7,7 @@
  */
 #include "hooks.h"
 
+#include <access/xact.h>
 #include <catalog/pg_authid_d.h>
 #include <fmgr.h>
 #include <funcapi.h>
@@ -27,18 +28,20 @@ static struct {
 } own[RINGPIPE_SESSIONS_MAX];
 
 uint64 ringpipe_seen_generation;
-bool ringpipe_had_session;
 
-/* Adds to the shared figures of a session, if its place still belongs to it. */
-static void add_stats(int place, int id, int processes, bool failed,
+/* Reports an error, and adds to a session's shared figures, if its place still belongs to it. */
+static void add_stats(int place, int id, int processes, int error,
 		      const struct rp_session_stats *stats)
 {
 	struct ringpipe_wanted *wanted = &ringpipe_shared->wanted[place];
 
+	errno = -error;
+	if (error)
+		ereport(LOG, (errmsg("session %d of ringpipe failed in this process: %m", id)));
 	LWLockAcquire(ringpipe_shared->lock, LW_EXCLUSIVE);
 	if (wanted->id == id) {
 		wanted->processes += processes;
-		wanted->failed += failed;
+		wanted->failed += error != 0;
 		wanted->delivered += stats->delivered;
 		wanted->lost += stats->lost;
 	}
@@ -55,7 +58,7 @@ static void stop_own(int place)
 		return;
 	(void)rp_session_stop(own[place].session, &stats);
 	own[place].session = NULL;
-	add_stats(place, id, -1, stats.error != 0, &stats);
+	add_stats(place, id, -1, stats.error, &stats);
 }
 
 static void stop_all(int code, Datum argument)
@@ -64,32 +67,47 @@ static void stop_all(int code, Datum argument)
 		stop_own(i);
 }
 
+static void on_transaction(XactEvent event, void *data)
+{
+	if (event == XACT_EVENT_PRE_COMMIT)
+		ringpipe_sessions_poll();
+}
+
+/* A process calls on_transaction() from its first session on: without it, others cost less. */
+static void take_hooks_of_sessions(void)
+{
+	static bool has_hooks;
+
+	if (has_hooks)
+		return;
+	/* After the end of the transaction, which ends the spans of a terminated process. */
+	on_shmem_exit(stop_all, 0);
+	RegisterXactCallback(on_transaction, NULL);
+	has_hooks = true;
+}
+
 static void start_own(int place, const struct ringpipe_wanted *wanted)
 {
 	const struct rp_session_stats none = RP_SESSION_STATS_INIT;
 	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
 	struct rp_session_provider *list;
-	int error;
+	int *error = &own[place].error;
 
-	if (!ringpipe_had_session)
-		before_shmem_exit(stop_all, 0);
-	ringpipe_had_session = true;
+	take_hooks_of_sessions();
 	own[place].id = wanted->id;
-	own[place].session = NULL;
 	options.name = psprintf("ringpipe_start %d", wanted->id);
 	options.output_path = psprintf("%s/ringpipe-%d-%d.nettrace", wanted->folder, wanted->id,
 				       MyProcPid);
 	options.buffer_bytes = (size_t)wanted->buffer_mb << 20;
 	/* The library's own folder, below /dev/shm. */
 	options.recover_path = wanted->recover ? "" : NULL;
-	error = rp_providers_parse(wanted->providers, &list, &options.provider_count, NULL);
-	if (error == 0) {
+	*error = rp_providers_parse(wanted->providers, &list, &options.provider_count, NULL);
+	if (*error == 0) {
 		options.providers = list;
-		error = rp_session_start(&options, &own[place].session);
+		*error = rp_session_start(&options, &own[place].session);
 		free(list);
 	}
-	own[place].error = error;
-	add_stats(place, wanted->id, error == 0, error != 0, &none);
+	add_stats(place, wanted->id, *error == 0, *error, &none);
 }
 
 static struct ringpipe_wanted copy_of_wanted(int place)
@@ -104,11 +122,10 @@ static struct ringpipe_wanted copy_of_wanted(int place)
 
 void ringpipe_sessions_update(void)
 {
-	struct ringpipe_wanted wanted;
-
 	ringpipe_seen_generation = pg_atomic_read_u64(&ringpipe_shared->generation);
 	for (int i = 0; i < RINGPIPE_SESSIONS_MAX; i++) {
-		wanted = copy_of_wanted(i);
+		const struct ringpipe_wanted wanted = copy_of_wanted(i);
+
 		if (own[i].id && (own[i].id != wanted.id || !wanted.is_running))
 			stop_own(i);
 		if (wanted.id && wanted.is_running && own[i].id != wanted.id)

@@ -20,7 +20,6 @@ struct redis_reply;
 struct redis_filter;		/* a registered command filter */
 struct redis_filtered;		/* the command that a filter sees */
 struct redis_info;
-struct redis_dict;
 struct redis_server_info;
 
 struct redis_event {
@@ -145,11 +144,7 @@ typedef void (*redis_info_callback)(struct redis_info *info, int for_crash_repor
 	F(struct redis_reply *, CallReplyArrayElement, (struct redis_reply *, size_t index)) \
 	F(long long, CallReplyInteger, (struct redis_reply *)) \
 	F(const char *, CallReplyStringPtr, (struct redis_reply *, size_t *bytes)) \
-	F(const char *, CallReplyProto, (struct redis_reply *, size_t *bytes)) \
-	F(struct redis_dict *, CreateDict, (struct redis_context *)) \
-	F(int, DictSetC, (struct redis_dict *, const void *key, size_t bytes, void *value)) \
-	F(void *, DictGetC, (struct redis_dict *, const void *key, size_t bytes, int *missing)) \
-	F(int, DictDelC, (struct redis_dict *, const void *key, size_t bytes, void *ret_value))
+	F(const char *, CallReplyProto, (struct redis_reply *, size_t *bytes))
 
 /* Redis from 7.2 on and Valkey have this function. */
 #define REDIS_OPTIONAL_FUNCTIONS(F) \

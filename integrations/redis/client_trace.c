@@ -1,50 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* The traces that clients have set, in a dictionary of the server. */
+/*
+ * The traces that clients have set. The server counts its clients, so their numbers spread over the
+ * buckets. The kernel gives memory only to those that were used.
+ */
 #include "tracing.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static struct redis_dict *traces;	/* from the number of a client to its traceparent */
+#define BUCKETS 65536u
 
-const char *client_trace_find(uint64_t client)
+struct client_trace {
+	struct client_trace *next;	/* of the same bucket */
+	uint64_t client;
+	struct rp_activity activity;
+};
+
+static struct client_trace *buckets[BUCKETS];
+
+/* Return the pointer to the client's trace, or the NULL at the end of its bucket. */
+static struct client_trace **place_of(uint64_t client)
 {
-	if (tracing_stats.traced_clients == 0)
-		return NULL;
-	return redis->DictGetC(traces, &client, sizeof(client), NULL);
+	struct client_trace **place = &buckets[client % BUCKETS];
+
+	while (*place && (*place)->client != client)
+		place = &(*place)->next;
+	return place;
+}
+
+const struct rp_activity *client_trace_find(uint64_t client)
+{
+	const struct client_trace *trace = tracing_stats.traced_clients ? *place_of(client) : NULL;
+
+	return trace ? &trace->activity : NULL;
 }
 
 void client_trace_remove(uint64_t client)
 {
-	char *trace = NULL;
+	struct client_trace **place = place_of(client), *trace = *place;
 
-	if (tracing_stats.traced_clients == 0 ||
-	    redis->DictDelC(traces, &client, sizeof(client), &trace) != REDIS_OK)
+	if (!trace)
 		return;
+	*place = trace->next;
 	free(trace);
 	tracing_stats.traced_clients--;
+}
+
+void client_trace_remove_all(void)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		while (buckets[i])
+			client_trace_remove(buckets[i]->client);
 }
 
 bool client_trace_set(uint64_t client, const char *traceparent, size_t bytes)
 {
 	struct rp_activity activity;
+	struct client_trace *trace;
 	uint8_t flags;
-	char *trace;
 
 	if (bytes > 0 &&
 	    (client == 0 || rp_traceparent_parse(traceparent, bytes, &activity, &flags) < 0))
 		return false;
 	client_trace_remove(client);
-	if (bytes == 0)
-		return true;
-	if (!traces)
-		traces = redis->CreateDict(NULL);
-	/* A later version of the format may be longer. Its first bytes have the same meaning. */
-	trace = strndup(traceparent, RP_TRACEPARENT_SIZE - 1);
+	trace = bytes > 0 ? calloc(1, sizeof(*trace)) : NULL;
 	if (!trace)
-		return false;
-	memcpy(trace, "00", 2);
-	redis->DictSetC(traces, &client, sizeof(client), trace);
+		return bytes == 0;
+	*trace = (struct client_trace){ .client = client, .activity = activity };
+	*place_of(client) = trace;
 	tracing_stats.traced_clients++;
 	/* The event of a client's end removes its trace. */
 	server_update();

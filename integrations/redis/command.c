@@ -6,6 +6,7 @@
  */
 #include "tracing.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,6 @@ enum { OUTER, IN_SCRIPT, DEPTHS };
 struct command {
 	struct rp_activity activity;
 	uint64_t begun_ns;		/* 0: none runs */
-	size_t name_bytes;
-	char name[NAME_BYTES];
 };
 
 static struct command running[DEPTHS];
@@ -27,17 +26,11 @@ static const struct command *current;	/* whose activity is that of the thread, o
 static bool may_run_script;		/* the command that runs, or the last one */
 static const struct rp_activity no_activity;
 
-static const char *latency_class(uint64_t duration_ns)
+/* The class of a duration: below 100 us, 1 ms, 10 ms or 100 ms, or longer (0). */
+static uint32_t class_below_us(uint64_t duration_ns)
 {
-	static const char *const names[] = {
-		"below 100 us", "below 1 ms", "below 10 ms", "below 100 ms", "100 ms or more",
-	};
-	uint64_t limit_ns = 100000;
-	size_t i = 0;
-
-	for (; i < 4 && duration_ns >= limit_ns; i++)
-		limit_ns *= 10;
-	return names[i];
+	return duration_ns < 100000 ? 100 : duration_ns < 1000000 ? 1000 :
+	       duration_ns < 10000000 ? 10000 : duration_ns < 100000000 ? 100000 : 0;
 }
 
 static uint64_t now_ns(void)
@@ -56,7 +49,7 @@ static void set_activity(const struct command *command)
 	current = command;
 }
 
-static void end(struct command *command, const char *ended_by, uint64_t now)
+static void end(struct command *command, bool by_command, uint64_t now)
 {
 	uint64_t duration_ns = now - command->begun_ns;
 
@@ -64,8 +57,7 @@ static void end(struct command *command, const char *ended_by, uint64_t now)
 		return;
 	command->begun_ns = 0;
 	set_activity(command);
-	redis_command_stop(command->name, command->name_bytes, latency_class(duration_ns), ended_by,
-			   duration_ns);
+	redis_command_stop(duration_ns, class_below_us(duration_ns), by_command);
 	slow_log_note(duration_ns);
 }
 
@@ -76,8 +68,8 @@ void command_end_all(void)
 	if (!current)
 		return;
 	now = now_ns();
-	end(&running[IN_SCRIPT], "event loop", now);
-	end(&running[OUTER], "event loop", now);
+	end(&running[IN_SCRIPT], false, now);
+	end(&running[OUTER], false, now);
 	set_activity(NULL);
 }
 
@@ -87,22 +79,12 @@ bool command_is_wanted(void)
 	       redis_slow_command_enabled();
 }
 
-static void set_name(struct command *command, const struct redis_string *string)
+/*
+ * The server's own search for keys, for commands that are not in the table. Return -1 if the server
+ * has no such command.
+ */
+static int search_keys(struct redis_filtered *filtered, int arguments, int *ret_first)
 {
-	size_t bytes;
-	const char *text = redis->StringPtrLen(string, &bytes);
-
-	command->name_bytes = bytes < NAME_BYTES ? bytes : NAME_BYTES;
-	for (size_t i = 0; i < command->name_bytes; i++)
-		command->name[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 0x20)
-								    : text[i];
-}
-
-/* The server's own search for keys, for commands that are not in the table. */
-static int search_keys(struct command *command, struct redis_filtered *filtered, int arguments,
-		       int *ret_first)
-{
-	static const char unknown[] = "(unknown)";
 	struct redis_string **strings = calloc((size_t)arguments, sizeof(*strings));
 	int count = 0, *places;
 
@@ -110,11 +92,8 @@ static int search_keys(struct command *command, struct redis_filtered *filtered,
 		strings[i] = redis->CommandFilterArgGet(filtered, i);
 	errno = ENOENT;
 	places = strings ? redis->GetCommandKeys(NULL, strings, arguments, &count) : NULL;
-	/* A name that is no command may be part of anything, such as a password. */
-	if (!places && errno == ENOENT) {
-		command->name_bytes = sizeof(unknown) - 1;
-		memcpy(command->name, unknown, command->name_bytes);
-	}
+	if (!places && errno == ENOENT)
+		count = -1;
 	if (places) {
 		*ret_first = places[0];
 		redis->Free(places);
@@ -123,36 +102,54 @@ static int search_keys(struct command *command, struct redis_filtered *filtered,
 	return count;
 }
 
-static void write_start(struct command *command, struct redis_filtered *filtered, uint64_t client)
+static void write_start(const struct command *command, struct redis_filtered *filtered,
+			const char *name, size_t name_bytes, uint64_t client)
 {
 	struct key key = { .name = "" };
+	char lower[NAME_BYTES];
 	int first = 0, count = redis->CommandFilterArgsCount(filtered), keys;
-	uint64_t sum = 0;
-	size_t bytes;
+	uint64_t sum = name_bytes;
 
-	for (int i = 0; i < count; i++) {
-		redis->StringPtrLen(redis->CommandFilterArgGet(filtered, i), &bytes);
-		sum += bytes;
+	keys = command_table_find(&name, name_bytes, count, &first);
+	if (keys < 0) {
+		keys = search_keys(filtered, count, &first);
+		name_bytes = name_bytes < NAME_BYTES ? name_bytes : NAME_BYTES;
+		for (size_t i = 0; i < name_bytes; i++)
+			lower[i] = (char)tolower((uint8_t)name[i]);
+		name = lower;
 	}
-	set_name(command, redis->CommandFilterArgGet(filtered, 0));
-	keys = command_table_find(command->name, command->name_bytes, count, &first);
-	if (keys < 0)
-		keys = search_keys(command, filtered, count, &first);
-	if (keys > 0)
-		key = key_of(redis->CommandFilterArgGet(filtered, first));
+	/* A name that is no command may be part of anything, such as a password. */
+	if (keys < 0) {
+		keys = 0;
+		name = "(unknown)";
+		name_bytes = strlen(name);
+	}
+	for (int i = 1; i < count; i++) {
+		size_t bytes;
+		const char *text =
+			redis->StringPtrLen(redis->CommandFilterArgGet(filtered, i), &bytes);
+
+		sum += bytes;
+		if (keys > 0 && i == first)
+			key = key_of(text, bytes);
+	}
 	/* eval, evalsha, fcall, their variants, and exec */
 	if (command == &running[OUTER])
-		may_run_script = command->name[0] == 'e' || command->name[0] == 'f';
-	redis_command_start(command->name, command->name_bytes, client, (uint32_t)count,
-			    (uint32_t)keys, sum, key.hash, key.name, key.bytes);
+		may_run_script = name_bytes > 0 && (name[0] == 'e' || name[0] == 'f');
+	redis_command_start(name, name_bytes, client, (uint32_t)count, (uint32_t)keys, sum,
+			    key.hash, key.name, key.bytes);
 }
 
-static void begin_activity(struct command *command, const char *traceparent, size_t bytes)
+/* `of_client` is the trace that the client has set, or NULL. */
+static void begin_activity(struct command *command, const char *traceparent, size_t bytes,
+			   const struct rp_activity *of_client)
 {
 	uint8_t flags;
 
-	if (!traceparent ||
-	    rp_traceparent_parse(traceparent, bytes, &command->activity, &flags) < 0) {
+	if (!traceparent && of_client) {
+		command->activity = *of_client;
+	} else if (!traceparent || rp_traceparent_parse(traceparent, bytes, &command->activity,
+							&flags) < 0) {
 		rp_activity_generate(&command->activity.id);
 		command->activity.related = command == &running[OUTER] ? no_activity.id
 								       : running[OUTER].activity.id;
@@ -161,7 +158,8 @@ static void begin_activity(struct command *command, const char *traceparent, siz
 	set_activity(command);
 }
 
-void command_begin(struct redis_filtered *filtered, const char *traceparent, size_t bytes)
+void command_begin(struct redis_filtered *filtered, const char *name, size_t name_bytes,
+		   const char *traceparent, size_t bytes)
 {
 	struct command *command;
 	uint64_t client = 0, now = now_ns();
@@ -172,21 +170,18 @@ void command_begin(struct redis_filtered *filtered, const char *traceparent, siz
 	    (redis->GetContextFlags(NULL) & REDIS_CONTEXT_SCRIPT))
 		depth = IN_SCRIPT;
 	command = &running[depth];
-	end(&running[IN_SCRIPT], "next command", now);
+	end(&running[IN_SCRIPT], true, now);
 	if (depth == OUTER)
-		end(&running[OUTER], "next command", now);
+		end(&running[OUTER], true, now);
 	if (!command_is_wanted()) {
 		set_activity(NULL);
 		return;
 	}
 	if (redis->CommandFilterGetClientId)
 		client = redis->CommandFilterGetClientId(filtered);
-	if (!traceparent && depth == OUTER) {
-		traceparent = client_trace_find(client);
-		bytes = RP_TRACEPARENT_SIZE - 1;
-	}
-	begin_activity(command, traceparent, bytes);
+	begin_activity(command, traceparent, bytes,
+		       depth == OUTER ? client_trace_find(client) : NULL);
 	command->begun_ns = now;
 	tracing_stats.spans++;
-	write_start(command, filtered, client);
+	write_start(command, filtered, name, name_bytes, client);
 }

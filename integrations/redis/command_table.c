@@ -6,12 +6,14 @@
  */
 #include "tracing.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #define SLOTS 1024u		/* a power of 2; redis 7.0 has 240 commands */
 
 struct command_keys {
-	char name[NAME_BYTES];		/* in lower case */
+	char name[NAME_BYTES];		/* as the server writes it */
 	size_t bytes;			/* of the name; 0: the slot is free */
 	int arity;			/* number of arguments; -N: N or more */
 	int first, last, step;		/* a negative last key counts from the end */
@@ -26,10 +28,11 @@ static struct command_keys *slot_of(const char *name, size_t bytes)
 	struct command_keys *keys;
 
 	for (size_t i = 0; i < bytes; i++)
-		hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+		hash = (hash ^ (uint32_t)tolower((uint8_t)name[i])) * 16777619u;
 	for (;; hash++) {
 		keys = &table[hash % SLOTS];
-		if (keys->bytes == 0 || (keys->bytes == bytes && !memcmp(keys->name, name, bytes)))
+		if (keys->bytes == 0 ||
+		    (keys->bytes == bytes && !strncasecmp(keys->name, name, bytes)))
 			return keys;
 	}
 }
@@ -70,13 +73,15 @@ void command_table_read(struct redis_context *context)
 		redis->FreeCallReply(entries);
 }
 
-int command_table_find(const char *name, size_t bytes, int arguments, int *ret_first)
+int command_table_find(const char **name, size_t bytes, int arguments, int *ret_first)
 {
-	const struct command_keys *keys = slot_of(name, bytes);
-	int last = keys->last < 0 ? arguments + keys->last : keys->last;
+	const struct command_keys *keys = bytes < NAME_BYTES ? slot_of(*name, bytes) : NULL;
+	int last;
 
-	if (keys->bytes == 0)
+	if (!keys || keys->bytes == 0)
 		return -1;
+	*name = keys->name;
+	last = keys->last < 0 ? arguments + keys->last : keys->last;
 	if (keys->first <= 0 || keys->step <= 0 || last >= arguments || last < keys->first ||
 	    (keys->arity < 0 ? arguments < -keys->arity : arguments != keys->arity))
 		return 0;

@@ -64,14 +64,10 @@ int key_init(bool shows)
 	return REDIS_ERROR;
 }
 
-struct key key_of(const struct redis_string *string)
+struct key key_of(const char *name, size_t bytes)
 {
-	struct key key = { .name = "" };
-	const char *name;
-	size_t bytes;
+	struct key key = { .name = "", .hash = hash(name, bytes) };
 
-	name = redis->StringPtrLen(string, &bytes);
-	key.hash = hash(name, bytes);
 	if (shows_names) {
 		key.name = name;
 		key.bytes = bytes;

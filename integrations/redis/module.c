@@ -45,27 +45,24 @@ static bool load_api(struct redis_context *context)
 /* The filter removes `ringpipe.trace TRACEPARENT` in front of another command. */
 static void on_command(struct redis_filtered *command)
 {
-	struct redis_string *first = api.CommandFilterArgGet(command, 0);
 	char traceparent[64];
-	const char *text;
-	size_t bytes;
+	const char *name, *text = NULL;
+	size_t name_bytes, bytes = 0;
 
-	text = api.StringPtrLen(first, &bytes);
-	if (bytes != COMMAND_BYTES || strncasecmp(text, COMMAND, bytes) != 0 ||
-	    api.CommandFilterArgsCount(command) < 3) {
-		if (are_commands_wanted)
-			tracing.begin_command(command, NULL, 0);
-		return;
+	name = api.StringPtrLen(api.CommandFilterArgGet(command, 0), &name_bytes);
+	if (name_bytes == COMMAND_BYTES && strncasecmp(name, COMMAND, name_bytes) == 0 &&
+	    api.CommandFilterArgsCount(command) >= 3) {
+		text = api.StringPtrLen(api.CommandFilterArgGet(command, 1), &bytes);
+		/* A longer text is not valid, nor is its part. */
+		if (bytes > sizeof(traceparent))
+			bytes = sizeof(traceparent);
+		memcpy(traceparent, text, bytes);
+		api.CommandFilterArgDelete(command, 1);
+		api.CommandFilterArgDelete(command, 0);
+		name = api.StringPtrLen(api.CommandFilterArgGet(command, 0), &name_bytes);
 	}
-	text = api.StringPtrLen(api.CommandFilterArgGet(command, 1), &bytes);
-	/* A longer text is not valid, nor is its part. */
-	if (bytes > sizeof(traceparent))
-		bytes = sizeof(traceparent);
-	memcpy(traceparent, text, bytes);
-	api.CommandFilterArgDelete(command, 1);
-	api.CommandFilterArgDelete(command, 0);
 	if (are_commands_wanted)
-		tracing.begin_command(command, traceparent, bytes);
+		tracing.begin_command(command, name, name_bytes, text ? traceparent : NULL, bytes);
 }
 
 /* The server calls each filter for each command, so it has this one only while it is needed. */
@@ -124,9 +121,8 @@ static int set_trace(struct redis_context *context, struct redis_string **argv, 
 	if (!tracing.set_trace)
 		return api.ReplyWithSimpleString(context, "OK");
 	if (!api.CommandFilterGetClientId)
-		return api.ReplyWithError(context, "ERR this server does not tell a filter which "
-					  "client sent a command; use ringpipe.trace TRACEPARENT "
-					  "COMMAND");
+		return api.ReplyWithError(context, "ERR this server gives filters no ids of "
+					  "clients; use ringpipe.trace TRACEPARENT COMMAND");
 	text = api.StringPtrLen(argv[1], &bytes);
 	if (!tracing.set_trace(api.GetClientId(context), text, bytes))
 		return api.ReplyWithError(context, "ERR not a traceparent");

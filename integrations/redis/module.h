@@ -17,8 +17,8 @@
 /* The functions of ringpipe_tracing.so that ringpipe.so calls. */
 struct tracing {
 	/* A command is about to run. `traceparent` is its prefix, or NULL. */
-	void (*begin_command)(struct redis_filtered *command, const char *traceparent,
-			      size_t bytes);
+	void (*begin_command)(struct redis_filtered *command, const char *name, size_t name_bytes,
+			      const char *traceparent, size_t bytes);
 	/*
 	 * Set the trace of all further commands of a client, or remove it if `bytes` is 0. Return
 	 * false if the text is not a traceparent.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What bench/servers.py needs to measure redis: GETs and SETs of three bytes by 16 clients."""
+"""The parts of bench/servers.py for redis: GETs and SETs of three bytes by 16 clients."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ def prepare(build, folder):
 
 
 def prepare_empty(folder):
-    """What the server executes for any module is not a cost of this one."""
+    """The instructions that redis executes for any module are not a cost of this one."""
     path = os.path.join(folder, 'empty')
     os.mkdir(path)
     subprocess.run(['cc', '-shared', '-fPIC', '-I', HERE, '-o', path + '/ringpipe.so', '-x', 'c',

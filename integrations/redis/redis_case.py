@@ -19,7 +19,6 @@ drive = servers.drive
 
 RINGPIPE, BUILD = servers.RINGPIPE, servers.BUILD
 PATIENCE, TRACE_ID, CALLER = servers.PATIENCE, servers.TRACE_ID, servers.CALLER
-SPANS = ("commandStart", "commandStop")
 ACTIVITY = "0af76519-16cd-43dd-8448-eb211c80319c"
 
 
@@ -55,12 +54,12 @@ class Server:
         self.popen = popen
         self.process = None
 
-    def start(self, _is_traced=False, wrapper=(), env=None):
+    def start(self, _is_traced=False, wrapper=(), env=None, is_daemon=False):
         options = {**self.popen, "env": env} if env else self.popen
         self.process = subprocess.Popen([*wrapper, *self.command], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         **options)
-        drive.wait_for(self.is_ready, "an answer to PING", [self.process])
+        drive.wait_for(self.is_ready, "an answer to PING", [] if is_daemon else [self.process])
         return self
 
     def is_ready(self):
@@ -142,13 +141,13 @@ class RedisCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def serve(self, *options, wrapper=(), **settings):
+    def serve(self, *options, wrapper=(), is_daemon=False, **settings):
         folder = tempfile.mkdtemp(dir=self.folder)
         environment = dict(os.environ, LD_LIBRARY_PATH=self.library)
         server = Server(self.module, folder, *options, program=self.program,
                         **{"env": environment, **settings})
         self.addCleanup(server.stop)
-        return server.start(wrapper=wrapper)
+        return server.start(wrapper=wrapper, is_daemon=is_daemon)
 
     @contextlib.contextmanager
     def recording(self, server, *options):
@@ -174,10 +173,9 @@ class RedisCase(unittest.TestCase):
                 self.assertEqual(status, 0, recorder.stderr.read())
         read = self.read(trace)
         # Without the INFO that found the session. Those before it have no spans.
-        for name in SPANS:
-            span = next((event for event in read if event["event"] == name), None)
-            if span and span["fields"]["command"] == "info":
-                read.remove(span)
+        first = next((event for event in read if event["event"] == "commandStart"), None)
+        if first and first["fields"]["command"] == "info":
+            read = [event for event in read if event.get("activity") != first["activity"]]
         events += read
 
     def wait_for_session(self, server, recorder):
@@ -186,9 +184,15 @@ class RedisCase(unittest.TestCase):
     read = staticmethod(servers.read)
     of_name = staticmethod(servers.of_name)
 
-    def counts(self, events, name="commandStop"):
+    def check_ends(self, events):
+        """Check that each span has a start and an end."""
+        starts, stops = (sorted(event["activity"] for event in events if event["event"] == name)
+                         for name in ("commandStart", "commandStop"))
+        self.assertEqual(starts, stops)
+
+    def counts(self, events):
         counts = {}
-        for fields in self.of_name(events, name):
+        for fields in self.of_name(events, "commandStart"):
             counts[fields["command"]] = counts.get(fields["command"], 0) + 1
         return counts
 

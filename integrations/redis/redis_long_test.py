@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import redis_case
-from redis_case import PATIENCE, RINGPIPE, RedisCase, Server, drive
+from redis_case import PATIENCE, RINGPIPE, RedisCase, Server, drive, servers
 
 REQUESTS = 20000
 
@@ -27,11 +27,27 @@ class RedisLongTest(RedisCase):
     def test_a_replica_and_its_master_report_their_link(self):
         master = self.serve("--repl-diskless-sync-delay", "0")
         replica = self.serve()
+
+        def is_linked():
+            return replica.info("replication")["master_link_status"] == "up"
+
+        def is_replicated(count):
+            return master.info("replication")["connected_slaves"] == count
         with self.recording(replica, "--providers", "redis:10") as events:
             replica.run("replicaof", "127.0.0.1", master.port)
-            drive.wait_for(lambda: replica.info("replication")["master_link_status"] == "up",
-                           "the link", [replica.process])
+            drive.wait_for(is_linked, "the link", [replica.process])
             replica.run("replicaof", "no", "one")
+        drive.wait_for(lambda: is_replicated("0"), "the end of the replica", [master.process])
+        with self.recording(master, "--providers", "redis:10") as of_master:
+            replica.run("replicaof", "127.0.0.1", master.port)
+            drive.wait_for(is_linked, "the link", [replica.process])
+            drive.wait_for(lambda: "state=online" in master.info("replication")["slave0"],
+                           "the replica", [master.process])
+            replica.run("replicaof", "no", "one")
+            drive.wait_for(lambda: is_replicated("0"), "the end of the replica",
+                           [master.process])
+        self.assertEqual([event["state"] for event in self.of_name(of_master, "replica")],
+                         ["online", "offline"])
         self.assertEqual([(event["role"], event["master_port"])
                           for event in self.of_name(events, "role_changed")],
                          [("replica", master.port), ("master", 0)])
@@ -55,6 +71,119 @@ class RedisLongTest(RedisCase):
         client.close()
         self.assertEqual([event["clients"] for event in
                           self.of_name(events, "clients_blocked")][:1], [1])
+
+    def test_commands_that_wait_are_queued_or_fail_have_the_spans_that_the_server_counts(self):
+        server, other = self.serve("--appendonly", "yes"), self.serve()
+        client, waiting = server.connect(), server.connect()
+        with self.recording(server, "--providers", "redis:1") as events:
+            server.run("config", "resetstat")
+            for reader in (("blpop", "list", 0), ("xread", "block", 0, "streams", "stream", "$"),
+                           ("wait", 1, 1), ("blmove", "list", "to", "left", "right", "0.01")):
+                waiting.send(*reader)
+                drive.wait_for(lambda: server.info("clients")["blocked_clients"] == "1" or
+                               reader[0] in ("wait", "blmove"), "a blocked client",
+                               [server.process])
+                client.run("lpush" if reader[0] == "blpop" else "xadd",
+                           *(("list", "x") if reader[0] == "blpop" else
+                             ("stream", "*", "a", "b")))
+            waiting.run("client", "no-evict", "off")
+            for queued in (("multi",), ("incr", "a"), ("get", "a"), ("exec",),
+                           ("multi",), ("no-command",), ("exec",), ("hello", "2")):
+                client.run(*queued)
+            server.run("-3", "hgetall", "none")
+            server.run("function", "load", "#!lua name=l\nredis.register_function('f', "
+                       "function(keys) return redis.call('get', keys[1]) end)")
+            server.run("fcall", "f", 1, "a")
+            server.run("eval", "redis.call('incr', 'a'); redis.pcall('lpush', 'a', 1)", 0)
+            server.run("acl", "setuser", "reader", "on", "nopass", "~b*", "+get")
+            for denied in ("set b 1", "get a", "get b"):
+                server.run("--user", "reader", "--pass", "x", *denied.split())
+            blocked = server.connect()
+            blocked.run("client", "setname", "victim")
+            identity = blocked.run("client", "id").lstrip(":")
+            blocked.send("blpop", "none", 0)
+            drive.wait_for(lambda: server.info("clients")["blocked_clients"] == "1",
+                           "a blocked client", [server.process])
+            server.run("client", "kill", "id", identity)
+            blocked.close()
+            client.socket.sendall(b"*2\r\n$3\r\nget\r\n$1\r\na\r\n" * 1000)
+            for _ in range(1000):
+                client.read()
+            server.run("migrate", "127.0.0.1", other.port, "a", 0, 1000)
+            self.assertEqual(other.run("get", "a"), ["2"])
+            server.run("flushall", "async")
+            counts, rejected = server.command_stats(), server.command_stats("rejected_calls")
+        waiting.close()
+        client.close()
+        spans = self.counts(events)
+        self.check_ends(events)
+        # The counts do not contain the two INFOs that read them, nor the two PINGs after these.
+        spans["info"] -= 2
+        self.assertEqual((spans.pop("ping"), spans.pop("(unknown)")), (2, 1))
+        self.assertEqual(rejected, {"get": 1, "set": 1})
+        # Valkey does not count a command whose client ends while it waits.
+        spans["blpop"] -= "valkey_version" in server.info("server")
+        self.assertEqual(spans, {name: counts.get(name, 0) + rejected.get(name, 0)
+                                 for name in counts | rejected})
+
+    def test_a_node_of_a_cluster_has_spans_for_commands_that_it_rejects(self):
+        # The port of the bus would be 10,000 above the server's, among those of clients.
+        server = self.serve("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no",
+                            "--cluster-port", str(servers.free_port()))
+        server.run("cluster", "addslotsrange", "0", "8000")
+        drive.wait_for(lambda: "cluster_state:ok" in server.run("cluster", "info"),
+                       "the slots", [server.process])
+        with self.recording(server, "--providers", "redis:1") as events:
+            server.run("config", "resetstat")
+            for number in range(20):
+                server.run("set", number, "x")
+            counts, rejected = server.command_stats(), server.command_stats("rejected_calls")
+        self.assertEqual(self.counts(events)["set"], 20)
+        self.assertEqual(counts.get("set", 0) + rejected.get("set", 0), 20)
+        self.assertGreater(counts["set"], 0)
+        self.assertGreater(rejected["set"], 0)
+
+    def test_evictions_by_each_policy_equal_those_of_the_server(self):
+        server = self.serve()
+        for policy in ("allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru",
+                       "volatile-lfu", "volatile-random", "volatile-ttl"):
+            with self.recording(server, "--providers", "redis:2") as events:
+                server.run("config", "resetstat")
+                server.run("config", "set", "maxmemory", "3mb", "maxmemory-policy", policy)
+                server.run(text="".join(f"set k{i} {'x' * 1000} ex 1000\n"
+                                        for i in range(3000)))
+                server.run("config", "set", "maxmemory", "0")
+                evicted = int(server.info("stats")["evicted_keys"])
+            self.assertGreater(evicted, 0, policy)
+            self.assertEqual(len(self.of_name(events, "key_evicted")), evicted, policy)
+
+    def test_a_rewritten_append_only_file_and_failed_saves_are_reported(self):
+        gone = os.path.join(self.folder, "gone")
+        os.mkdir(gone)
+        server = self.serve("--appendonly", "yes", "--dir", gone)
+
+        def has_ended(kind):
+            return server.info("persistence")[kind + "_in_progress"] == "0"
+        with self.recording(server, "--providers", "redis:8") as events:
+            server.run("set", "a", "1")
+            server.run("bgrewriteaof")
+            drive.wait_for(lambda: has_ended("aof_rewrite"), "the end of the child",
+                           [server.process])
+            server.run("config", "set", "appendonly", "no")
+            # The name of the file cannot be given to the file that was written.
+            os.mkdir(os.path.join(gone, "dump.rdb"))
+            self.assertRegex(server.run("save")[0], "^ERR")
+            shutil.rmtree(gone)
+            server.run("bgsave")
+            drive.wait_for(lambda: has_ended("rdb_bgsave"), "the end of the child",
+                           [server.process])
+        saves = [(event["kind"], event["state"], event["in_child"]) for event in
+                 self.of_name(events, "persistence")]
+        self.assertEqual([save[:2] for save in saves if save[2]],
+                         [("AOF", "started"), ("AOF", "ended"), ("RDB", "started"),
+                          ("RDB", "failed")])
+        self.assertEqual([save[:2] for save in saves if not save[2]],
+                         [("RDB", "started"), ("RDB", "failed")])
 
     def test_a_full_disk_stops_neither_the_server_nor_its_commands(self):
         server = self.serve()

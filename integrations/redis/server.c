@@ -26,13 +26,16 @@ static int on_key(struct redis_context *context, int type, const char *event,
 {
 	bool is_expired = type & REDIS_NOTIFY_EXPIRED;
 	uint32_t database;
+	const char *text;
 	struct key key;
+	size_t bytes;
 
 	(void)event;
 	if (is_expired ? !redis_key_expired_enabled() : !redis_key_evicted_enabled())
 		return REDIS_OK;
 	database = (uint32_t)redis->GetSelectedDb(context);
-	key = key_of(name);
+	text = redis->StringPtrLen(name, &bytes);
+	key = key_of(text, bytes);
 	if (is_expired)
 		redis_key_expired(database, key.hash, key.name, key.bytes);
 	else
@@ -168,7 +171,7 @@ static void on_event(struct redis_context *context, struct redis_event event, ui
 	case REDIS_EVENT_LOOP:
 		if (subevent == 0) {
 			command_end_all();
-			slow_log_read(context);
+			slow_log_read(context, false);
 		}
 		break;
 	case REDIS_CRON:
@@ -228,13 +231,20 @@ static void subscribe(uint64_t id, bool is_wanted)
 
 static bool are_events_wanted(void)
 {
-	return command_is_wanted() || redis_key_expired_enabled() || redis_key_evicted_enabled() ||
-	       redis_flushed_enabled() || redis_client_connected_enabled() ||
-	       redis_client_disconnected_enabled() || redis_clients_blocked_enabled() ||
-	       redis_persistence_enabled() || redis_loading_enabled() ||
-	       redis_shutdown_enabled() || redis_role_changed_enabled() ||
-	       redis_replica_enabled() || redis_master_link_enabled() ||
-	       tracing_stats.traced_clients;
+	return redis_flushed_enabled() || redis_client_connected_enabled() ||
+	       redis_client_disconnected_enabled() || redis_persistence_enabled() ||
+	       redis_loading_enabled() || redis_shutdown_enabled() ||
+	       redis_role_changed_enabled() || redis_replica_enabled() ||
+	       redis_master_link_enabled() || tracing_stats.traced_clients;
+}
+
+/* Return whether something begins or ends to be wanted. */
+static bool has_changed(bool *has, bool is_wanted)
+{
+	bool had = *has;
+
+	*has = is_wanted;
+	return had != is_wanted;
 }
 
 void server_update(void)
@@ -243,32 +253,24 @@ void server_update(void)
 	if (!has_keys && (redis_key_expired_enabled() || redis_key_evicted_enabled()))
 		has_keys = !redis->SubscribeToKeyspaceEvents(
 			own_context, REDIS_NOTIFY_EXPIRED | REDIS_NOTIFY_EVICTED, on_key);
-	if (has_events != are_events_wanted()) {
-		has_events = !has_events;
+	if (has_changed(&has_events, are_events_wanted()))
 		for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
 			subscribe(watched[i], has_events);
-	}
-	if (has_commands != command_is_wanted()) {
-		has_commands = !has_commands;
-		/* Modules may have added commands since the last session. */
-		if (has_commands)
-			command_table_read(own_context);
+	if (has_changed(&has_commands, command_is_wanted())) {
 		command_end_all();
 		subscribe(REDIS_EVENT_LOOP, has_commands);
 		subscribe(REDIS_CONFIG, has_commands);
-		if (has_commands)
+		if (has_commands) {
+			/* Modules may have added commands since the last session. */
+			command_table_read(own_context);
 			slow_log_configure(own_context);
+		}
 		watch_commands(has_commands);
 	}
-	if (has_slow_log != redis_slow_command_enabled()) {
-		has_slow_log = !has_slow_log;
-		if (has_slow_log)
-			slow_log_skip(own_context);
-	}
-	if (has_cron != redis_clients_blocked_enabled()) {
-		has_cron = !has_cron;
+	if (has_changed(&has_slow_log, redis_slow_command_enabled()) && has_slow_log)
+		slow_log_read(own_context, true);
+	if (has_changed(&has_cron, redis_clients_blocked_enabled()))
 		subscribe(REDIS_CRON, has_cron);
-	}
 }
 
 void server_tick(void)
@@ -295,6 +297,8 @@ static void stop(void)
 {
 	event_loop_end();
 	command_end_all();
+	/* No event of a client's end comes until the module is loaded again. */
+	client_trace_remove_all();
 	redis = NULL;
 }
 

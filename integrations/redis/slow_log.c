@@ -11,7 +11,7 @@
 
 #include "events.h"
 
-#define ENTRIES_MAX 128
+#define ENTRIES_MAX 128LL
 
 static uint64_t limit_ns = UINT64_MAX;
 static bool is_pending;
@@ -51,17 +51,6 @@ void slow_log_configure(struct redis_context *context)
 	redis->FreeCallReply(reply);
 }
 
-void slow_log_skip(struct redis_context *context)
-{
-	struct redis_reply *entries = redis->Call(context, "SLOWLOG", "cl", "GET", 1LL);
-
-	is_pending = false;
-	if (entries && redis->CallReplyLength(entries) > 0)
-		last_entry = reply_integer(redis->CallReplyArrayElement(entries, 0), 0);
-	if (entries)
-		redis->FreeCallReply(entries);
-}
-
 void slow_log_note(uint64_t duration_ns)
 {
 	is_pending |= duration_ns >= limit_ns && redis_slow_command_enabled();
@@ -83,25 +72,24 @@ static void write_entry(struct redis_reply *entry, long long number)
 	tracing_stats.slow_commands++;
 }
 
-void slow_log_read(struct redis_context *context)
+void slow_log_read(struct redis_context *context, bool skips)
 {
 	struct redis_reply *entries;
 	size_t count;
 
-	if (!is_pending)
+	if (!is_pending && !skips)
 		return;
 	is_pending = false;
-	entries = redis->Call(context, "SLOWLOG", "cl", "GET", (long long)ENTRIES_MAX);
+	entries = redis->Call(context, "SLOWLOG", "cl", "GET", skips ? 1LL : ENTRIES_MAX);
 	count = entries ? redis->CallReplyLength(entries) : 0;
 	/* The newest entry is the first. */
 	while (count-- > 0) {
 		struct redis_reply *entry = redis->CallReplyArrayElement(entries, count);
 		long long number = reply_integer(entry, 0);
 
-		if (number > last_entry) {
-			last_entry = number;
+		if (number > last_entry && !skips)
 			write_entry(entry, number);
-		}
+		last_entry = number > last_entry ? number : last_entry;
 	}
 	if (entries)
 		redis->FreeCallReply(entries);

@@ -27,31 +27,33 @@ struct key {
 };
 
 int key_init(bool shows_names);
-struct key key_of(const struct redis_string *string);
+struct key key_of(const char *name, size_t bytes);
 
 /* client_trace.c: the traces that clients have set. */
 bool client_trace_set(uint64_t client, const char *traceparent, size_t bytes);
-const char *client_trace_find(uint64_t client);
+const struct rp_activity *client_trace_find(uint64_t client);
 void client_trace_remove(uint64_t client);
+void client_trace_remove_all(void);
 
 /* command.c */
-void command_begin(struct redis_filtered *command, const char *traceparent, size_t bytes);
+#define NAME_BYTES 32		/* of the name of a command; the rest is cut off */
+
+void command_begin(struct redis_filtered *command, const char *name, size_t name_bytes,
+		   const char *traceparent, size_t bytes);
 /* The event loop is about to wait: no command runs any more. */
 void command_end_all(void);
 /* A session wants events of commands. */
 bool command_is_wanted(void);
 
 /* command_table.c */
-#define NAME_BYTES 32		/* of the name of a command; the rest is cut off */
-
 /* Ask the server for its commands. */
 void command_table_read(struct redis_context *context);
 /*
- * Return the number of keys among so many arguments, 0 if the server rejects that number, and -1 if
+ * Return the number of keys among the arguments, 0 if the server rejects that number, and -1 if
  * the table does not have the command or its keys may be anywhere. If there are keys, `*ret_first`
- * is the index of the first one.
+ * is the index of the first one. Unless the result is -1, `*name` becomes the server's name.
  */
-int command_table_find(const char *name, size_t bytes, int arguments, int *ret_first);
+int command_table_find(const char **name, size_t bytes, int arguments, int *ret_first);
 
 /* event_loop.c */
 /* Have the event loop poll for tools, sessions and tracers. */
@@ -78,9 +80,10 @@ long long reply_integer(struct redis_reply *array, size_t index);
 void slow_log_configure(struct redis_context *context);
 /* A command has ended; `duration_ns` is its time or more. */
 void slow_log_note(uint64_t duration_ns);
-/* Skip the entries from before a session. */
-void slow_log_skip(struct redis_context *context);
-/* Write an event for each new entry, if a command may have added one. */
-void slow_log_read(struct redis_context *context);
+/*
+ * Write an event for each new entry, if a command may have added one. `skips`: only skip the
+ * entries from before a session.
+ */
+void slow_log_read(struct redis_context *context, bool skips);
 
 #endif
