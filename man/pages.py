@@ -154,7 +154,7 @@ def render_parameters(parameters):
 
 
 VALUE = re.compile(r"((?:-E\w+|\d)(?:, -E\w+| and -E\w+)*)(?:[:,]? +(.*))?$", re.DOTALL)
-NEXT_VALUE = re.compile(r"; (?=-E[A-Z]|\d[;:,.]|\d (?:with|when|at|after) |or |what |errors )")
+NEXT_VALUE = re.compile(r"; (?=-E[A-Z0-9]|\d[;:,.]|\d (?:with|when|at|after) |or |what |errors )")
 # Values that mean the same everywhere, where a header has nothing to add.
 MEANINGS = {"0": "success", "-ENOMEM": "there is not enough memory",
             "-EAGAIN": "a thread cannot be created"}
