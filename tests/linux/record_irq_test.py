@@ -260,7 +260,8 @@ class Groups(Case):
     @in_one_of_three
     def test_all_groups_have_interrupts(self):
         for option in ["--kernel", "all"], ["--profile", "all"]:
-            done = self.record("--providers", "none", "--off-cpu", "0", *option, "--", "true")
+            done = self.record("--providers", "none", "--off-cpu", "0", *option, "--",
+                               sys.executable, __file__, "load")
             if lacks_bpf(done.stderr):
                 self.skipTest(done.stderr)
             self.assertRegex(done.stderr, r" waits? of .* system calls?, .* interrupts? in ")
