@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Writers and the drain thread while fallback locks are held. */
+#include "../leave_rseq.h"
 #include "core_support.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,17 +47,27 @@ static void write_at_tick(int signal)
 	ticks++;
 }
 
-static struct rp_session *start(uint32_t block_ms)
+static struct rp_session *start_with(uint32_t flags, uint32_t block_ms)
 {
 	struct rp_session_options options = options_for("Test-Locked");
 	struct rp_session *session = NULL;
 
+	options.flags = flags;
 	options.block_ms = block_ms;
-	options.output_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	cr_assert_geq(options.output_fd, 0);
+	if (flags == RP_SESSION_OVERWRITE) {
+		options.buffer_bytes = 0;	/* the default */
+	} else {
+		options.output_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		cr_assert_geq(options.output_fd, 0);
+	}
 	cr_assert_eq(rp_session_start(&options, &session), 0);
 	free_options(&options);
 	return session;
+}
+
+static struct rp_session *start(uint32_t block_ms)
+{
+	return start_with(0, block_ms);
 }
 
 /* Holds the locks without a holder that the drain thread knows. */
@@ -175,3 +188,123 @@ Test(core_locks, event_for_another_thread_is_not_waited_for_and_its_loss_is_coun
 	cr_assert_eq(rp_session_stop(session, &stats), 0);
 	cr_expect_eq(stats.lost_by[RP_LOSS_BLOCKED], 1u);
 }
+
+#if !defined(__SANITIZE_THREAD__)	/* it loses track of a thread that leaves a handler */
+/* A writer that the fault of its payload interrupts, whose handler or thread then computes. */
+static struct {
+	uint8_t *payload;		/* unreadable at first */
+	bool leaves;			/* by siglongjmp; else it returns */
+	bool may_end;
+	sigjmp_buf way_out;
+} computing;
+
+static void compute(void)
+{
+	while (!rp_load_acquire(&computing.may_end))
+		;
+}
+
+static void on_fault(int signal)
+{
+	(void)signal;
+	if (computing.leaves)
+		siglongjmp(computing.way_out, 1);
+	compute();
+	mprotect(computing.payload, 8192, PROT_READ);
+}
+
+static void *write_and_compute(void *data)
+{
+	int *ret_result = data;
+
+	*ret_result = -EINTR;
+	leave_rseq();		/* a section holds no lock */
+	if (sigsetjmp(computing.way_out, 1) == 0)
+		*ret_result = locked_mark(computing.payload, 8192);
+	else
+		compute();
+	return NULL;
+}
+
+static void wait_for_damaged(struct rp_session *session, uint64_t count)
+{
+	struct rp_session_stats stats = empty_stats();
+
+	do
+		cr_assert_eq(rp_session_get_stats(session, &stats), 0);
+	while (stats.lost_by[RP_LOSS_DAMAGED] != count);
+	cr_expect_eq(stats.lost, count);
+}
+
+/* Return: the result of the write, after end_computing_writer(). */
+static const int *run_computing_writer(struct rp_session *session, bool leaves,
+				       pthread_t *ret_writer)
+{
+	static int result;
+
+	computing.leaves = leaves;
+	computing.payload = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(computing.payload, MAP_FAILED);
+	signal(SIGSEGV, on_fault);
+	cr_assert_eq(pthread_create(ret_writer, NULL, write_and_compute, &result), 0);
+	wait_for_damaged(session, 1);
+	return &result;
+}
+
+static void end_computing_writer(pthread_t writer)
+{
+	rp_store_release(&computing.may_end, true);
+	cr_assert_eq(pthread_join(writer, NULL), 0);
+	signal(SIGSEGV, SIG_DFL);
+}
+
+Test(core_locks, event_of_a_writer_that_left_and_computes_is_damaged_meanwhile)
+{
+	struct rp_session *session = start(0);
+	struct rp_session_stats stats = empty_stats();
+	pthread_t writer;
+
+	run_computing_writer(session, true, &writer);
+	cr_expect_eq(write_large(), 0);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	end_computing_writer(writer);
+	cr_expect_eq(stats.delivered, 1u);
+	cr_expect_eq(stats.lost, 1u);
+	cr_expect_eq(stats.lost_by[RP_LOSS_DAMAGED], 1u);
+}
+
+Test(core_locks, event_of_a_writer_whose_handler_computes_is_damaged_until_it_returns)
+{
+	struct rp_session *session = start(0);
+	struct rp_session_stats stats = empty_stats();
+	pthread_t writer;
+	const int *result;
+
+	result = run_computing_writer(session, false, &writer);
+	end_computing_writer(writer);
+	cr_expect_eq(*result, 0);
+	wait_for_damaged(session, 0);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_expect_eq(stats.delivered, 1u);
+	cr_expect_eq(stats.lost, 0u);
+}
+
+Test(core_locks, snapshot_counts_the_event_of_a_writer_that_computes_once)
+{
+	struct rp_session *session = start_with(RP_SESSION_OVERWRITE, 0);
+	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
+	struct rp_session_stats stats = empty_stats();
+	int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	pthread_t writer;
+
+	run_computing_writer(session, true, &writer);
+	cr_expect_eq(write_large(), 0);
+	cr_assert_eq(rp_session_snapshot(session, NULL, output, &info), 0);
+	cr_expect_eq(info.events, 1u);
+	cr_expect_eq(info.lost, 1u);
+	end_computing_writer(writer);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_expect_eq(stats.lost, 1u);
+	close(output);
+}
+#endif

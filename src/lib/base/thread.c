@@ -148,6 +148,25 @@ bool rp_thread_has_ended(uint32_t id)
 	return syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;
 }
 
+/*
+ * The kernel's encoding, which clock_getcpuclockid(3) also uses for processes: the inverted id
+ * above three bits.
+ */
+clockid_t rp_thread_cpu_clock(uint32_t id)
+{
+	return (clockid_t)(~id << 3 | 6u);	/* 4: a thread's clock; 2: scheduled time */
+}
+
+int rp_thread_cpu_ns(uint32_t id, uint64_t *ret_ns)
+{
+	struct timespec time;
+
+	if (clock_gettime(rp_thread_cpu_clock(id), &time) != 0)
+		return -errno;
+	*ret_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	return 0;
+}
+
 void rp_thread_forget_running(void)
 {
 	pthread_mutex_init(&running_lock, NULL);

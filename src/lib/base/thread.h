@@ -42,6 +42,12 @@ bool rp_thread_is_running(uint32_t id);
 /* Return: whether this process has no thread `id`. */
 bool rp_thread_has_ended(uint32_t id);
 
+/* Get the CPU time of a thread of this process. Return: 0 or -errno; -EINVAL: it has ended. */
+int rp_thread_cpu_ns(uint32_t id, uint64_t *ret_ns);
+
+/* The clock of a thread's CPU time. */
+clockid_t rp_thread_cpu_clock(uint32_t id);
+
 /*
  * Wait until every thread that the library created is running. A new thread first makes system
  * calls of libc (rseq(2), set_robust_list(2)), which a later seccomp filter may refuse.

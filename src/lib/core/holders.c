@@ -5,6 +5,10 @@
  * or ended during it, never does. No thread can return into such a write, so the drain thread
  * releases the lock. A holder that is only late keeps its lock; if the session ends meanwhile, the
  * drain thread gives up the ring of that lock.
+ *
+ * Nothing shows where a thread is that left its write and computes ever since. Its CPU time
+ * shows that it is not in the write, or in a handler that interrupted the write and may return. It
+ * keeps the lock, and the stats of the running session count its event as lost until it returns.
  */
 #include <errno.h>
 #include <time.h>
@@ -22,6 +26,8 @@
 #include "ring/slot.h"
 
 #define HOLDER_NS 10000000u	/* wait for a lock's holder in a running session */
+#define BRIEF_NS 200000u	/* the usual wait, before the holder is looked at */
+#define COMPUTING_NS 1000000u	/* CPU time; a write takes microseconds */
 #define LEAVER_NS 1000000000u	/* further wait of a finishing session, which then gives up */
 
 static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t lock, uint64_t until_ns)
@@ -43,11 +49,17 @@ static bool is_marked(const struct rp_holder *holder, const struct rp_fallback *
 	       holder->not_thread == ~holder->thread;
 }
 
+/* Read the mark of the holder. The kernel reads it: the stack may be unmapped at any time. */
+static bool read_holder(uint64_t lock, struct rp_holder *ret_holder)
+{
+	return rp_process_memory_read(getpid(), lock >> RP_LOCK_COUNT_BITS, ret_holder,
+				      sizeof(*ret_holder));
+}
+
 /*
  * Whether the holder can never return: its stack is unmapped, its frame was overwritten, or its
- * thread has ended or sleeps outside of that frame. The kernel reads the frame, because the stack
- * may be unmapped at any time. The function works without /proc and after setuid(2), except for a
- * thread that sleeps.
+ * thread has ended or sleeps outside of that frame. The function works without /proc and after
+ * setuid(2), except for a thread that sleeps.
  */
 static bool holder_is_gone(const struct rp_fallback *fallback, uint64_t lock)
 {
@@ -57,11 +69,45 @@ static bool holder_is_gone(const struct rp_fallback *fallback, uint64_t lock)
 
 	if (address == 0)
 		return false;
-	if (!rp_process_memory_read(getpid(), address, &holder, sizeof(holder)))
+	if (!read_holder(lock, &holder))
 		return errno == EFAULT;
 	thread = (uint32_t)holder.thread;
 	return !is_marked(&holder, fallback, lock) || rp_thread_has_ended(thread) ||
 	       rp_frame_is_left(thread, address);
+}
+
+/* Return the CPU time of the holder's thread; 0: unknown. */
+static uint64_t holder_cpu_ns(const struct rp_fallback *fallback, uint64_t lock)
+{
+	struct rp_holder holder;
+	uint64_t cpu_ns;
+
+	if (!read_holder(lock, &holder) || !is_marked(&holder, fallback, lock) ||
+	    rp_thread_cpu_ns((uint32_t)holder.thread, &cpu_ns) != 0)
+		return 0;
+	return cpu_ns;
+}
+
+/*
+ * Read all locks, and the CPU times of the holders that do not release theirs immediately,
+ * unless an earlier pass has read them.
+ */
+static void read_locks(const struct rp_session *session, uint64_t *ret_locks)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+	uint64_t until_ns;
+
+	for (unsigned int i = 0; i < session->fallback_count; i++)
+		ret_locks[i] = rp_load_seq_cst(&slot->fallback[i].lock);	/* [SLOT-LOCK] */
+	until_ns = rp_clock_monotonic_ns() + BRIEF_NS;
+	for (unsigned int i = 0; i < session->fallback_count; i++) {
+		struct rp_fallback *fallback = &slot->fallback[i];
+		uint64_t lock = ret_locks[i];
+
+		if ((lock & 1) && lock != fallback->late &&
+		    !wait_for_lock(fallback, lock, until_ns))
+			fallback->late_cpu_ns = holder_cpu_ns(fallback, lock);
+	}
 }
 
 /*
@@ -78,6 +124,20 @@ static bool left_unfinished(const struct rp_session *session, unsigned int index
 			return true;
 	}
 	return false;
+}
+
+/* Return the number of events, 0 or 1, that are lost unless the late holder returns. */
+static unsigned int lost_presumably(const struct rp_session *session, unsigned int index,
+				    uint64_t lock)
+{
+	struct rp_fallback *fallback = &rp_slots[session->slot].fallback[index];
+	uint64_t cpu_ns = holder_cpu_ns(fallback, lock);
+
+	if (!fallback->late_cpu_ns || cpu_ns < fallback->late_cpu_ns + COMPUTING_NS ||
+	    !left_unfinished(session, index))
+		return 0;
+	rp_store_relaxed(&fallback->computing, lock);
+	return 1;
 }
 
 static void release_for_holder(struct rp_session *session, unsigned int index, uint64_t lock)
@@ -120,9 +180,9 @@ void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
 	uint64_t locks[RP_FALLBACKS], until;
+	unsigned int presumed = 0;
 
-	for (unsigned int i = 0; i < session->fallback_count; i++)
-		locks[i] = rp_load_seq_cst(&slot->fallback[i].lock);	/* [SLOT-LOCK] */
+	read_locks(session, locks);
 	until = rp_clock_monotonic_ns() + HOLDER_NS;
 	for (unsigned int i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
@@ -137,7 +197,10 @@ void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
 		else if (finishing && lock != rp_load_relaxed(&fallback->left) &&
 			 !wait_for_lock(fallback, lock, until + LEAVER_NS))
 			give_up_ring(session, i, lock);
+		else if (!finishing)
+			presumed += lost_presumably(session, i, lock);
 	}
+	session->counts.presumed = presumed;
 }
 
 unsigned int rp_session_await_holders(const struct rp_session *session, uint64_t until_ns)
@@ -149,7 +212,9 @@ unsigned int rp_session_await_holders(const struct rp_session *session, uint64_t
 		const struct rp_fallback *fallback = &slot->fallback[i];
 		uint64_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
 
-		if ((lock & 1) && lock != rp_load_relaxed(&fallback->left))
+		/* The drain thread has counted the events of the two other kinds. */
+		if ((lock & 1) && lock != rp_load_relaxed(&fallback->left) &&
+		    lock != rp_load_relaxed(&fallback->computing))
 			late += !wait_for_lock(fallback, lock, until_ns);
 	}
 	return late;

@@ -51,6 +51,7 @@ struct rp_session_reported {
  */
 struct rp_session_counts {
 	uint64_t sink, damaged;		/* lost */
+	uint64_t presumed;		/* lost unless their writers return, and not reported */
 	uint64_t clamped;
 	/* Lost. Copied from the slot when all writers have left it: then `quiesced` is true. */
 	uint64_t busy, too_big, blocked, full;

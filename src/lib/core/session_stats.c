@@ -136,6 +136,13 @@ void rp_session_copy_counts(struct rp_session *copy, const struct rp_session *se
 	copy->quiesced = true;
 }
 
+static uint64_t lost_presumably(const struct rp_session *session)
+{
+	const struct rp_session *state_rings = session->state_rings;
+
+	return session->counts.presumed + (state_rings ? state_rings->counts.presumed : 0);
+}
+
 void rp_session_fill_stats(struct rp_session *session)
 {
 	struct rp_session_stats *stats = &session->stats;
@@ -148,6 +155,8 @@ void rp_session_fill_stats(struct rp_session *session)
 	stats->lost = 0;
 	for (int reason = 0; reason < RP_LOSS_REASON_COUNT; reason++) {
 		stats->lost_by[reason] = rp_session_lost_by(session, (enum rp_loss_reason)reason);
+		if (reason == RP_LOSS_DAMAGED)
+			stats->lost_by[reason] += lost_presumably(session);
 		stats->lost += stats->lost_by[reason];
 	}
 	stats->delivered = session->sink->delivered;

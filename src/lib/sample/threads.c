@@ -38,25 +38,6 @@ int rp_thread_file(uint32_t id, const char *name, char *ret_text, size_t size)
 	return ret;
 }
 
-/*
- * The kernel's encoding, which clock_getcpuclockid(3) also uses for processes: the inverted id
- * above three bits.
- */
-clockid_t rp_thread_cpu_clock(uint32_t id)
-{
-	return (clockid_t)(~id << 3 | 6u);	/* 4: a thread's clock; 2: scheduled time */
-}
-
-int rp_thread_cpu_ns(uint32_t id, uint64_t *ret_ns)
-{
-	struct timespec time;
-
-	if (clock_gettime(rp_thread_cpu_clock(id), &time) != 0)
-		return -errno;
-	*ret_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-	return 0;
-}
-
 /* Pages of the table that no thread uses take no memory. */
 static int make_table(void)
 {

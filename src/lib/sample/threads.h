@@ -71,10 +71,4 @@ void rp_threads_forget(void);
  */
 int rp_thread_file(uint32_t id, const char *name, char *ret_text, size_t size);
 
-/* Get the CPU time of a thread. Return: 0 or -errno; -EINVAL: the thread has ended. */
-int rp_thread_cpu_ns(uint32_t id, uint64_t *ret_ns);
-
-/* The clock of a thread's CPU time. */
-clockid_t rp_thread_cpu_clock(uint32_t id);
-
 #endif
