@@ -10,6 +10,8 @@
  *
  * usage: lua_steps SCRIPT N
  */
+#include "../in_valgrind.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -257,11 +259,10 @@ static void handle_signals(void)
 
 int main(int argc, char **argv)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
 
 	if (argc != 3)
 		return 2;
-	if (preloaded && strstr(preloaded, "vgpreload")) {
+	if (runs_in_valgrind()) {
 		printf("valgrind has no trap flag\n");
 		return 77;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Activity ids: per thread, carried in events, and never mixed between two settings. */
+#include "../in_valgrind.h"
 #include "core_support.h"
 
 #include <limits.h>
@@ -159,9 +160,7 @@ static void *set_ids(void *data)
 /* Valgrind needs milliseconds for a thread or a signal. It checks their memory accesses. */
 static unsigned int count_for(unsigned int usual, unsigned int in_valgrind)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
-
-	return preloaded && strstr(preloaded, "vgpreload") ? in_valgrind : usual;
+	return runs_in_valgrind() ? in_valgrind : usual;
 }
 
 #define LIVE 100u

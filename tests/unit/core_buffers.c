@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Buffers of a session's pool, when the writers of one processor move from a buffer to the next. */
+#include "../in_valgrind.h"
 #include "core_support.h"
 
 #include <fcntl.h>
@@ -245,11 +246,10 @@ static void on_fault(int signal)
 Test(core_buffers, buffers_of_writers_that_left_serve_other_events)
 {
 	struct sigaction action = { .sa_handler = on_fault }, usual;
-	const char *preloaded = getenv("LD_PRELOAD");
 	struct rp_session *session;
 	uint8_t *unreadable;
 
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("valgrind reports the reads that fault");
 	session = start_small();
 	unreadable = mmap(NULL, LARGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writers and the drain thread while fallback locks are held. */
+#include "../in_valgrind.h"
 #include "../leave_rseq.h"
 #include "core_support.h"
 
@@ -9,10 +10,10 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -116,14 +117,13 @@ Test(core_locks, a_lock_taken_during_the_wait_for_another_is_not_late)
 /* The wait ends at its limit, however many interruptions occur. */
 Test(core_locks, handlers_that_write_at_each_tick_do_not_prolong_a_wait)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
 	const struct itimerval tick = { { 0, 5000 }, { 0, 5000 } }, none = { { 0, 0 }, { 0, 0 } };
 	struct rp_session *session = start(20);
 	struct rp_slot *slot = &rp_slots[session->slot];
 	struct rp_session_stats stats = empty_stats();
 	int set, result, reset;
 
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("in valgrind, a handler may take longer than a tick");
 	hold_locks(slot);
 	late_ns = rp_clock_monotonic_ns() + 100 * 1000000;
@@ -195,6 +195,7 @@ static struct {
 	uint8_t *payload;		/* unreadable at first */
 	bool leaves;			/* by siglongjmp; else it returns */
 	bool may_end;
+	void *stack;
 	sigjmp_buf way_out;
 } computing;
 
@@ -237,16 +238,18 @@ static void wait_for_damaged(struct rp_session *session, uint64_t count)
 }
 
 /* Return: the result of the write, after end_computing_writer(). */
-static const int *run_computing_writer(struct rp_session *session, bool leaves,
-				       pthread_t *ret_writer)
+static const int *run_computing_writer(struct rp_session *session, void *(*run)(void *),
+				       bool leaves, pthread_t *ret_writer)
 {
 	static int result;
 
+	if (runs_in_valgrind())
+		cr_skip_test("valgrind reports the reads that fault");
 	computing.leaves = leaves;
 	computing.payload = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(computing.payload, MAP_FAILED);
 	signal(SIGSEGV, on_fault);
-	cr_assert_eq(pthread_create(ret_writer, NULL, write_and_compute, &result), 0);
+	cr_assert_eq(pthread_create(ret_writer, NULL, run, &result), 0);
 	wait_for_damaged(session, 1);
 	return &result;
 }
@@ -264,7 +267,7 @@ Test(core_locks, event_of_a_writer_that_left_and_computes_is_damaged_meanwhile)
 	struct rp_session_stats stats = empty_stats();
 	pthread_t writer;
 
-	run_computing_writer(session, true, &writer);
+	run_computing_writer(session, write_and_compute, true, &writer);
 	cr_expect_eq(write_large(), 0);
 	cr_assert_eq(rp_session_stop(session, &stats), 0);
 	end_computing_writer(writer);
@@ -280,7 +283,7 @@ Test(core_locks, event_of_a_writer_whose_handler_computes_is_damaged_until_it_re
 	pthread_t writer;
 	const int *result;
 
-	result = run_computing_writer(session, false, &writer);
+	result = run_computing_writer(session, write_and_compute, false, &writer);
 	end_computing_writer(writer);
 	cr_expect_eq(*result, 0);
 	wait_for_damaged(session, 0);
@@ -297,7 +300,7 @@ Test(core_locks, snapshot_counts_the_event_of_a_writer_that_computes_once)
 	int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	pthread_t writer;
 
-	run_computing_writer(session, true, &writer);
+	run_computing_writer(session, write_and_compute, true, &writer);
 	cr_expect_eq(write_large(), 0);
 	cr_assert_eq(rp_session_snapshot(session, NULL, output, &info), 0);
 	cr_expect_eq(info.events, 1u);
@@ -307,4 +310,49 @@ Test(core_locks, snapshot_counts_the_event_of_a_writer_that_computes_once)
 	cr_expect_eq(stats.lost, 1u);
 	close(output);
 }
+
+#if !defined(__SANITIZE_ADDRESS__)	/* it does not know the stack */
+#define STACK_BYTES (256u << 10)
+
+static void write_unreadable(void)
+{
+	(void)locked_mark(computing.payload, 8192);
+}
+
+/* Leaves a write on another stack, which the thread then unmaps. */
+static void *write_on_another_stack(void *unused)
+{
+	ucontext_t context;
+
+	(void)unused;
+	computing.stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (computing.stack == MAP_FAILED || getcontext(&context) != 0)
+		return NULL;
+	context.uc_stack.ss_sp = computing.stack;
+	context.uc_stack.ss_size = STACK_BYTES;
+	context.uc_link = NULL;
+	makecontext(&context, write_unreadable, 0);
+	if (sigsetjmp(computing.way_out, 1) == 0)
+		setcontext(&context);
+	munmap(computing.stack, STACK_BYTES);
+	compute();
+	return NULL;
+}
+
+Test(core_locks, lock_of_a_writer_whose_stack_was_unmapped_serves_others)
+{
+	struct rp_session *session = start(0);
+	struct rp_slot *slot = &rp_slots[session->slot];
+	struct rp_session_stats stats = empty_stats();
+	pthread_t writer;
+
+	run_computing_writer(session, write_on_another_stack, true, &writer);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		cr_expect_eq(rp_load_acquire(&slot->fallback[i].lock) & 1, 0u);
+	end_computing_writer(writer);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_expect_eq(stats.lost_by[RP_LOSS_DAMAGED], 1u);
+}
+#endif
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions that overwrite: the content of a snapshot, and the time from which it is complete. */
+#include "../in_valgrind.h"
 #include "../leave_rseq.h"
 #include "base/clock.h"
 #include "core/holders.h"
@@ -371,11 +372,10 @@ Test(core_snapshot, writers_go_on_whatever_a_snapshot_is_doing)
 		rp_snapshot_take, rp_session_await_holders, rp_ring_create, rp_ring_copy,
 		rp_snapshot_write, rp_merge, rp_snapshot_free,
 	};
-	const char *preloaded = getenv("LD_PRELOAD");
 	struct rp_session *session;
 	pthread_t writer;
 
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("valgrind runs code of its own");
 	session = record(NULL);
 	cr_assert_eq(pthread_create(&writer, NULL, write_on, NULL), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stacks: the writer's callers, from any place, without a read outside the writer's stack. */
+#include "../in_valgrind.h"
 #include "core_support.h"
 
 #include <dlfcn.h>
@@ -186,9 +187,7 @@ Test(core_stack, deep_stack_is_cut_at_the_limit)
 
 static void skip_under_valgrind(const char *why)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
-
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("%s", why);
 }
 

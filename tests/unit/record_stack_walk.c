@@ -17,6 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../in_valgrind.h"
 #include "tools/ringpipe-record/image.h"
 #include "tools/ringpipe-record/stack_walk.h"
 
@@ -130,9 +131,7 @@ static void expect_same(const struct both *both)
 Test(record_stack_walk, has_the_frames_of_libgccs_walk)
 {
 	struct both both = { 0 }, *rows[2] = { &both, &both };
-	const char *preloaded = getenv("LD_PRELOAD");
-
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("valgrind runs code of its own");
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

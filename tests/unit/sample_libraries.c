@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries are loaded and unloaded while the sampler's signals interrupt their code. */
+#include "../in_valgrind.h"
 #include "core_support.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "sample/sample.h"
 
@@ -15,9 +15,7 @@
 
 static void need_timers(void)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
-
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("valgrind has no timers on the clocks of threads");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Triggers: which conditions make a flight recorder take a snapshot, and its contents. */
+#include "../in_valgrind.h"
 #include "core_support.h"
 
 #include <pthread.h>
@@ -160,8 +161,7 @@ Test(trigger_watch, event_takes_a_snapshot_that_has_it_and_reports_why)
 	struct rp_triggers *triggers = watch("Test-Trigger:failed", HOUR_MS);
 	struct rp_trigger_stats stats;
 	struct content content;
-	const char *preloaded = getenv("LD_PRELOAD");
-	const bool in_valgrind = preloaded && strstr(preloaded, "vgpreload");
+	const bool in_valgrind = runs_in_valgrind();
 	uint64_t begun_ns = now_ns(), apart_ns;
 
 	for (uint64_t i = 0; i < 100; i++)

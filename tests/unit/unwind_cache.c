@@ -9,11 +9,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <ringpipe/types.h>
 
+#include "../in_valgrind.h"
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "unwind/unwind.h"
@@ -185,11 +184,10 @@ static void *learn_chains(void *data)
 /* In a thread whose stack bounds the library knows. */
 Test(unwind_cache, every_stack_is_whole_in_the_end_and_correct_up_to_its_cut, .timeout = 120)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
 	pthread_t thread;
 	void *missing;
 
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("valgrind runs code of its own");
 	rp_thread_init();
 	cr_assert_eq(rp_thread_create(&thread, "learner", learn_chains, NULL), 0);

@@ -17,6 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../in_valgrind.h"
 #include "unwind/loaded_objects.h"
 #include "unwind/unwind.h"
 
@@ -41,9 +42,7 @@ static struct stack seen;
 
 static void init(void)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
-
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("valgrind runs code of its own");
 	rp_unwind_refresh();
 }

@@ -19,6 +19,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../in_valgrind.h"
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "unwind/unwind.h"
@@ -27,11 +28,10 @@
 
 static void init(void)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
 	void *frames[4];
 
 	/* valgrind's replacements of libc's functions, which no table describes. */
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (runs_in_valgrind())
 		cr_skip_test("valgrind runs code of its own");
 	/* The first call loads libgcc. */
 	cr_assert_gt(backtrace(frames, 4), 0);
