@@ -2,8 +2,8 @@
 /*
  * A burst without a reader. At the first loss, records and their headers fill at least four fifths
  * of the session's memory limit, for any event sizes and number of threads, if the limit is at
- * least 32 MB. They may fill less of a smaller limit (least_percent()). The session stays within
- * its limit.
+ * least 64 MB and 8 MB for each processor. They may fill less of a smaller limit (least_percent()).
+ * The session stays within its limit.
  *
  * usage: bursting [CPUS]. With CPUS, the machine must have that many, and a thread runs on each.
  */

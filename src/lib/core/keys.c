@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/keys.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -22,10 +24,9 @@ struct table {
 	bool *passed;		/* by key: the site is not a jump */
 };
 
-static struct rp_thread_once watcher = RP_THREAD_ONCE_INIT;
-
 static struct {
 	struct cds_list_head tables;
+	bool begun;		/* the thread exists, or some thread creates it */
 	bool usable;		/* the thread found that code can be changed */
 	bool refused;		/* the thread found that it cannot, and ended */
 	rp_keys_warn_function *warn_about;
@@ -116,9 +117,33 @@ static void *watch(void *data)
 	return NULL;
 }
 
+/*
+ * Create the thread, unless it exists or another thread creates it. A constructor calls this
+ * function while it holds the loader's lock, for which pthread_create(3) may wait. So no lock is
+ * held meanwhile, unlike in rp_thread_create_once().
+ */
 static int start_thread(void)
 {
-	return rp_thread_create_once(&watcher, "ringpipe-keys", watch, NULL);
+	pthread_t thread;
+	bool begun;
+	int ret;
+
+	pthread_mutex_lock(&rp_core.lock);
+	begun = keys.begun;
+	keys.begun = true;
+	pthread_mutex_unlock(&rp_core.lock);
+	if (begun)
+		return 0;
+	ret = rp_thread_create(&thread, "ringpipe-keys", watch, NULL);
+	if (ret == 0) {
+		pthread_detach(thread);
+		return 0;
+	}
+	pthread_mutex_lock(&rp_core.lock);
+	keys.begun = false;
+	pthread_cond_broadcast(&rp_core.changed);
+	pthread_mutex_unlock(&rp_core.lock);
+	return ret;
 }
 
 void rp_keys_register(const struct rp_object *object, rp_keys_warn_function *warn_by)
@@ -159,10 +184,11 @@ int rp_keys_prepare(void)
 	if (none || ret != 0)
 		return ret;
 	pthread_mutex_lock(&rp_core.lock);
-	while (!keys.usable && !keys.refused)
+	while (keys.begun && !keys.usable && !keys.refused)
 		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+	ret = keys.begun ? 0 : -EAGAIN;		/* another thread's attempt failed */
 	pthread_mutex_unlock(&rp_core.lock);
-	return 0;
+	return ret;
 }
 
 void rp_keys_unregister(const struct rp_object *object)
@@ -182,12 +208,13 @@ void rp_keys_unregister(const struct rp_object *object)
 
 void rp_keys_fork_child(void)
 {
-	bool refused;
+	bool ran;
 
 	pthread_mutex_lock(&rp_core.lock);
-	refused = keys.refused;
+	ran = keys.begun && !keys.refused;
+	keys.begun = keys.begun && !ran;
 	pthread_mutex_unlock(&rp_core.lock);
-	if (refused || !rp_thread_once_forget(&watcher) || start_thread() == 0)
+	if (!ran || start_thread() == 0)
 		return;
 	pthread_mutex_lock(&rp_core.lock);
 	keys.usable = false;
