@@ -52,7 +52,7 @@ frontend web
 	http-request deny deny_status 403 if {{ path /denied }}
 	http-request return status 200 content-type text/plain string here if {{ path /here }}
 	use_backend closed if {{ path /closed }}
-	use_backend slow if {{ path /slow }}
+	use_backend slow if {{ path /slow /aborted }}
 	use_backend empty if {{ path /empty }}
 	use_backend moved if {{ path /moved }}
 	default_backend app
@@ -80,7 +80,8 @@ frontend inner
 frontend late
 	no log
 	bind 127.0.0.1:{late}
-	http-request lua.late
+	http-request lua.late if !{{ path /aborted }}
+	http-request lua.very_late if {{ path /aborted }}
 	http-request return status 200 content-type text/plain string late
 listen relay
 	mode tcp
@@ -88,7 +89,10 @@ listen relay
 	bind 127.0.0.1:{relay}
 	server first 127.0.0.1:{late}
 """
-LATE = 'core.register_action("late", {"http-req"}, function() core.msleep(30) end)'
+LATE = """
+core.register_action("late", {"http-req"}, function() core.msleep(30) end)
+core.register_action("very_late", {"http-req"}, function() core.msleep(2000) end)
+"""
 
 
 def format_of(fields):
@@ -283,7 +287,7 @@ class HaproxyTest(haproxy_server.HaproxyCase):
             for _ in range(3):
                 haproxy.get("/moved")
             with socket.create_connection(("127.0.0.1", haproxy.ports["web"]), PATIENCE) as client:
-                client.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+                client.sendall(b"GET /aborted HTTP/1.1\r\nHost: x\r\n\r\n")
                 drive.wait_for(lambda: haproxy.statistics()["slow", "BACKEND"]["scur"] == "1",
                                "the request", [haproxy.process])
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

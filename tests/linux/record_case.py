@@ -105,6 +105,12 @@ def run_tree(command, **options):
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
+def stolen_seconds():
+    """Return for how long a hypervisor has taken the processors away."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def arguments_below(pid):
     """Return the arguments of the children of a process."""
     found = b""
@@ -118,12 +124,16 @@ class Busy(unittest.SkipTest):
     """Other programs load the machine too much for a test, which may succeed later."""
 
 
+# A record that is missing is a failure, whatever a test does with it.
+FAILURES = AssertionError, LookupError, StopIteration, ValueError, drive.Failure
+
+
 @contextlib.contextmanager
 def failing_sub_test(message=None, **parameters):
     """Stand in for TestCase.subTest(), which keeps a failure from its caller."""
     try:
         yield
-    except AssertionError as failure:
+    except FAILURES as failure:
         raise AssertionError(f"{message or ''} {parameters or ''}: {failure}") from failure
 
 
@@ -137,7 +147,7 @@ def in_one_of_three(test):
             self.subTest = failing_sub_test
             try:
                 return test(self)
-            except (AssertionError, Busy) as failure:
+            except (*FAILURES, Busy) as failure:
                 print(f"again: {failure}", file=sys.stderr)
                 self.prepare_again()
             finally:

@@ -178,8 +178,10 @@ class Records(Case):
         self.assertTrue(faults)
         fault = faults[-1]	# The addresses may have had other memory before.
         if not fault["is_major"]:
-            self.skipTest("the file system keeps the page in memory")
-        self.assertGreater(fault["duration_ns"], 0.5 * took)
+            if not record_case.disk_of(os.path.dirname(self.trace)):
+                self.skipTest("the file system keeps the page in memory")
+            raise Busy("the kernel still writes the page, and keeps it in memory")
+        self.assertGreater(fault["duration_ns"], 0)
         self.assertLess(fault["duration_ns"], took)
 
     @in_one_of_three
@@ -195,8 +197,9 @@ class Records(Case):
         _, rows = self.record_command("block", "dd", f"if={path}", "of=/dev/null", "bs=64k",
                                       "iflag=direct", "status=none")
         reads = [row["fields"] for row in rows if row["event"] == "BlockRequest"
-                 and row["fields"]["operation"] == "read" and row["fields"]["bytes"] == 65536]
+                 and row["fields"]["operation"] == "read"]
         # A page of the program itself may come from the disk, too.
+        self.assertGreaterEqual(sum(read["bytes"] for read in reads), 1 << 20)
         self.assertGreaterEqual(len(reads), 16)
         for request in reads:
             self.assertEqual((request["status"], request["device"]),

@@ -412,7 +412,8 @@ os.execv(sys.argv[1], sys.argv[1:])
             samples = [event for event in events_of(trace)[0]
                        if event["event"] == "cpu" and event["process"] == host.pid]
             self.assertGreater(len(samples), 80)
-            self.assertIn("innermost", functions(samples[len(samples) // 2]))
+            found = sum("innermost" in functions(sample) for sample in samples)
+            self.assertGreater(found, 0.8 * len(samples))
 
 
 class Unread(ToolTest):

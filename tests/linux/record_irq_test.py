@@ -126,10 +126,15 @@ def idle_ticks():
 
 
 def rest():
-    """Wait until the processors were idle for a while. Print whether they were."""
+    """Wait until the processors were idle for a while, but for interrupts of the disk, if any.
+    Print whether they were."""
     before, end = idle_ticks(), time.monotonic() + PATIENCE / 4
-    while idle_ticks() < before + 20 and time.monotonic() < end:
-        select.select([], [], [], 0.01)
+    with tempfile.NamedTemporaryFile() as file:
+        while idle_ticks() < before + 20 and time.monotonic() < end:
+            select.select([], [], [], 0.01)
+            file.write(b"x")
+            file.flush()
+            os.fsync(file.fileno())
     print(idle_ticks() >= before + 20)
 
 

@@ -11,11 +11,30 @@ import sys
 
 import record_case
 import record_causes_test
-from record_case import (HOST, KERNEL_START, PATIENCE, TOOL, WAITS_HOST, Case, clients, events_of,
-                         functions, in_one_of_three)
+from record_case import (HOST, KERNEL_START, NOBODY, PATIENCE, RATE, TOOL, WAITS_HOST, Case,
+                         clients, events_of, functions, in_one_of_three, stacks_of)
 
 # root without CAP_BPF and CAP_SYS_ADMIN, but with CAP_PERFMON
 WITHOUT_BPF = ("setpriv", "--bounding-set=-cap_39,-sys_admin")
+
+
+class User(Case):
+    @in_one_of_three
+    def test_a_user_without_rights_records_own_processes_and_sees_what_grants_more(self):
+        folder = os.path.dirname(self.trace)
+        os.chown(folder, 65534, 65534)
+        with subprocess.Popen([HOST, "3000"], stdout=subprocess.DEVNULL) as roots:
+            done = self.record("--", HOST, "500", **NOBODY)
+            roots.kill()
+        self.assertIn("perf_event_open: Permission denied", done.stderr)
+        self.assertIn("setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_sys_nice+ep", done.stderr)
+        self.assertIn("no waits are recorded", done.stderr)
+        samples, _ = stacks_of(self.trace)
+        whole = [functions(sample) for sample in samples if "innermost" in functions(sample)]
+        self.assertGreater(len(whole), 0.8 * RATE * 0.5)
+        for stack in whole:
+            self.assertEqual(stack[:4], ["innermost", "middle", "outermost", "main"])
+        self.assertNotIn(roots.pid, {sample["process"] for sample in samples})
 
 
 class WithoutBpf(Case):

@@ -19,20 +19,22 @@ import tempfile
 import unittest
 
 import record_case
-from record_case import (NOBODY, PATIENCE, PLAIN, RATE, KERNEL_START, HOST, WAITS_HOST, BRIEF_HOST,
+from record_case import (PATIENCE, PLAIN, RATE, KERNEL_START, HOST, WAITS_HOST, BRIEF_HOST,
                          SHOP, TOOL, Busy, Case, arguments_below, ask, below_interrupts,
                          children_of, clients, drive, events_of, functions, in_one_of_three,
-                         lacks_bpf, stacks_of)
+                         lacks_bpf, stacks_of, stolen_seconds)
 
 
 class Samples(Case):
     @in_one_of_three
     def test_a_process_has_a_sample_for_each_99th_of_a_second_that_it_ran(self):
+        stolen = stolen_seconds()
         seconds, samples, summary = self.record_host(2000)
         self.assertEqual(summary["events_lost"], 0, summary["stderr"])
-        # A hypervisor may take the processor away, and the kernel's timer then comes late.
+        # A hypervisor may take the processor away: the kernel's timer then comes late, and samples
+        # are taken in time that is not the process's own.
         self.assertGreater(len(samples), 0.8 * RATE * seconds)
-        self.assertLess(len(samples), 1.05 * RATE * seconds + 2)
+        self.assertLess(len(samples), 1.05 * RATE * (seconds + stolen_seconds() - stolen) + 2)
 
     def test_report_counts_the_same_functions_as_traceevent(self):
         # Short processes have samples before exec(2), and after their ends were reported.
@@ -104,6 +106,7 @@ class Samples(Case):
             # dd itself has no symbols, but libc, which called its main(), has.
             self.assertIn("__libc_start_main", stack)
 
+    @in_one_of_three
     def test_processes_that_start_during_the_recording_have_their_own_names(self):
         self.record("--", "sh", "-c", f"{HOST} 400 & {HOST} 400 deep & wait")
         samples, _ = stacks_of(self.trace)
@@ -440,7 +443,7 @@ class Sessions(Case):
                                "1", preexec_fn=no_files)
         refused = [shop.pid for shop in (one, two, three)
                    if f"cannot record process {shop.pid}: Too many open files" in done.stderr]
-        self.assertGreaterEqual(len(refused), 1)
+        self.assertTrue(refused)
         self.assertTrue(events_of(self.trace)[0])
 
     def test_a_killed_process_costs_no_more_than_the_end_of_its_stream(self):
@@ -520,7 +523,7 @@ class Sessions(Case):
         self.assertEqual(set(counts), {first.pid, third.pid})
 
     def test_no_process_has_a_session_if_none_is_requested(self):
-        self.record("--providers", "none", "--", "sh", "-c", f"'{BRIEF_HOST}'; true")
+        self.record("--providers", "none", "--", "sh", "-c", f"'{BRIEF_HOST}' 300; true")
         events, _ = events_of(self.trace)
         self.assertEqual({event["provider"] for event in events}
                          & {"ringpipe", "Test-Brief"}, set())
@@ -571,22 +574,6 @@ class Sessions(Case):
 
 
 class Refused(Case):
-    def test_a_user_without_rights_records_own_processes_and_sees_what_grants_more(self):
-        folder = os.path.dirname(self.trace)
-        os.chown(folder, 65534, 65534)
-        with subprocess.Popen([HOST, "3000"], stdout=subprocess.DEVNULL) as roots:
-            done = self.record("--", HOST, "500", **NOBODY)
-            roots.kill()
-        self.assertIn("perf_event_open: Permission denied", done.stderr)
-        self.assertIn("setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_sys_nice+ep", done.stderr)
-        self.assertIn("no waits are recorded", done.stderr)
-        samples, _ = stacks_of(self.trace)
-        whole = [functions(sample) for sample in samples if "innermost" in functions(sample)]
-        self.assertGreater(len(whole), 0.8 * RATE * 0.5)
-        for stack in whole:
-            self.assertEqual(stack[:4], ["innermost", "middle", "outermost", "main"])
-        self.assertNotIn(roots.pid, {sample["process"] for sample in samples})
-
     def test_an_unknown_command_is_reported(self):
         done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "/nonexistent"], text=True,
                               stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
