@@ -15,6 +15,10 @@
  *	move USER PATH	change the root directory and the user
  *	allow N,…	allow only these system calls from now on
  *	confine N,…	prepare everything and allow only these calls, while no other thread runs
+ *	fork		fork: the child reports its pid and executes the further commands
+ *	close		close all descriptors, as a daemon does
+ *	open		call rp_diagnostics_fd()
+ *	dispatch	call rp_diagnostics_dispatch()
  */
 #include "check.h"
 
@@ -28,6 +32,7 @@
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "phases.h"
 
@@ -37,6 +42,11 @@
 #define BURST 100000u		/* more events than the rings of a waiting session hold */
 #define TICK_US 2000
 #define FLUSH_MS 60000u
+#define CLOSED_MAX 64		/* more descriptors than this program has */
+
+#ifdef DIAGNOSTICS
+RP_DIAGNOSTICS(DIAGNOSTICS);
+#endif
 
 RP_PROVIDER(phased, "Test-Phased");
 RP_EVENT(phased, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_STRING(text));
@@ -350,6 +360,47 @@ static int confine(const char *list)
 	return ret;
 }
 
+/* The child returns immediately. The parent waits, so that it reads no command of the child. */
+static int fork_child(void)
+{
+	siginfo_t end;
+	pid_t child = fork();
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		say("process", -getpid());
+		return 0;
+	}
+	check(waitid(P_PID, (id_t)child, &end, WEXITED) == 0);
+	check(end.si_code == CLD_EXITED && end.si_status == 0);
+	return 0;
+}
+
+static int close_descriptors(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < CLOSED_MAX; fd++)
+		(void)close(fd);
+	return 0;
+}
+
+static int obey_for_process(const char *line)
+{
+	int fd;
+
+	if (strcmp(line, "fork") == 0)
+		return fork_child();
+	if (strcmp(line, "close") == 0)
+		return close_descriptors();
+	if (strcmp(line, "dispatch") == 0)
+		return rp_diagnostics_dispatch();
+	if (strcmp(line, "open") == 0) {
+		fd = rp_diagnostics_fd();
+		return fd < 0 ? fd : 0;
+	}
+	return -ENOTSUP;
+}
+
 static int obey(const char *line)
 {
 	if (strncmp(line, "phase ", 6) == 0)
@@ -381,7 +432,7 @@ static int obey(const char *line)
 		return rp_process_context_publish(NULL);
 	if (strcmp(line, "stop") == 0)
 		return stop();
-	return -ENOTSUP;
+	return obey_for_process(line);
 }
 
 int main(void)

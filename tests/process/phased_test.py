@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The system calls that ringpipe makes, by phase: the table in doc/security.md.
 
-usage: phased_test.py SUPERVISE PHASED KEYED RINGPIPE LIBRARY PAGE [--write] [unittest arguments]
+usage: phased_test.py SUPERVISE PHASED KEYED ON_DEMAND POLLED RINGPIPE LIBRARY PAGE [--write]
+       [unittest arguments]
 
 PHASED executes its phases under SUPERVISE, which records its calls and may refuse one of them from
 a phase on. The table lists the recorded calls. Calls in parentheses depend on the machine or on
@@ -11,317 +12,17 @@ timing and may be absent. --write writes the table instead, and lists new calls 
 import concurrent.futures
 import errno
 import os
-import pathlib
 import re
-import shutil
-import signal
-import socket
-import struct
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import port  # noqa: E402
+from phased_calls import (ANY, CHILD, CLOSED, CONNECTS, DEMAND, EXIT, HEADER, INSTEAD, INSTEAD_ROW,
+                          LISTENS, OPTION, PATHS, PATIENCE, POLLED, PORT, PREPARE, RUNNING, START,
+                          STOP, TOOL, Ended, Host, call_names, client, read_table, seen_calls,
+                          trace, use_port, write_table)
 
-SUPERVISE = PHASED = KEYED = RINGPIPE = LIBRARY = PAGE = None
-NOBODY, PATIENCE = 65534, 120  # seconds; longest wait for an event that must happen
-HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
-BEGIN, END = "<!-- calls, by tests/process/phased_test.py --write -->", "<!-- end of calls -->"
-
-LOAD, START, RUNNING, STOP, EXIT, OPTION, BEFORE, HELPER = 0, 1, 2, 3, 4, 5, 6, 63
-ANY = "any phase"
-# Calls that later versions of glibc make instead of the calls in the table.
-TABLE_GLIBC = (2, 36)
-GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
-INSTEAD = {"fstat": "newfstatat", "readlinkat": "readlink"} if GLIBC > TABLE_GLIBC else {}
-INSTEAD_ROW = "in place of others, by versions of glibc and Linux"
-
-
-def call_names():
-    with open(HEADER, encoding="ascii") as file:
-        return {int(number): name for name, number in
-                re.findall(r"#define __NR_(\w+) (\d+)", file.read())}
-
-
-class Ended(Exception):
-    pass
-
-
-class Host:
-    """PHASED under SUPERVISE, in a separate directory. `refused`: (phase, number, error)."""
-
-    def __init__(self, program=None, refused=None, supervised=True, **more):
-        self.directory = tempfile.mkdtemp(prefix="rp-phased-")
-        self.report = os.path.join(self.directory, "calls")
-        self.environment = {**os.environ, "TMPDIR": self.directory, "RINGPIPE_LTTNG": "0", **more}
-        self.option = ["-r", *map(str, refused)] if refused else []
-        self.process = subprocess.Popen(
-            ([SUPERVISE, *self.option, self.report] if supervised else []) + [program or PHASED],
-            cwd=self.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, bufsize=1, env=self.environment)
-        line = self.process.stdout.readline().split()
-        self.pid = int(line[1]) if line else None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-        shutil.rmtree(self.directory)
-
-    def say(self, line):
-        """Sends a command. Returns the program's answer: 0, or (error, call)."""
-        try:
-            self.process.stdin.write(line + "\n")
-            answer = self.process.stdout.readline().split()
-        except BrokenPipeError:
-            answer = []
-        if not answer:
-            raise Ended(f"it ended at '{line}' with {self.end()}")
-        if answer[0] == "ok":
-            return 0
-        return int(answer[1]), " ".join(answer[2:])
-
-    def phase(self, number):
-        # The sampler's thread deletes its timers after the end of the session, unless it may not.
-        timers = pathlib.Path(f"/proc/{self.pid}/timers")
-        while number == EXIT and not self.option and timers.read_bytes():
-            time.sleep(0.01)
-        return self.say(f"phase {number}")
-
-    def end(self):
-        """Ends the program. Returns its exit status and its standard error."""
-        if self.process.stdin and not self.process.stdin.closed:
-            try:
-                self.process.stdin.close()
-            except BrokenPipeError:
-                pass
-        self.process.stdin = None
-        _, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, err.strip()
-
-    def calls(self):
-        names, found = call_names(), {}
-        with open(self.report, encoding="ascii") as file:
-            for line in file:
-                phase, number = map(int, line.split())
-                found.setdefault(phase, set()).add(names[number])
-        return found
-
-    def run(self, *arguments):
-        done = subprocess.run([RINGPIPE, *arguments], env=self.environment, cwd=self.directory,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=PATIENCE, check=False)
-        if done.returncode != 0:
-            raise Ended(f"{arguments}: {done.stderr}")
-
-    def ask(self, command_set, command, payload=b"", go_on=lambda client: client.recv(4096)):
-        """Sends one request to the program's diagnostics port; `go_on` gets the connection."""
-        request = struct.pack("<14sHBBH", b"DOTNET_IPC_V1", 20 + len(payload), command_set,
-                              command, 0) + payload
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(port.socket_path(self.directory, self.pid))
-            client.sendall(request)
-            client.settimeout(PATIENCE)
-            go_on(client)
-
-
-def whole_session(host, kind):
-    """Runs the phases of a session to a file."""
-    result = 0
-    for phase, line in ((START, "start " + kind), (RUNNING, "work"), (STOP, "stop")):
-        host.phase(phase)
-        result = host.say(line)
-        if result:
-            break
-    host.phase(EXIT)
-    return result
-
-
-def option(*lines):
-    def scenario(host):
-        host.phase(OPTION)
-        for line in lines:
-            if host.say(line):
-                raise Ended(line)
-        host.phase(EXIT)
-    return scenario
-
-
-def session(kind, *more):
-    return option("start " + kind, "work", *more, "stop")
-
-
-def at_a_signal(host):
-    host.say("start recorder")
-    host.say("work")
-    host.phase(OPTION)
-    host.say("watch")
-    os.kill(host.pid, signal.SIGUSR2)
-    path = os.path.join(host.directory, "signal.000001.nettrace")
-    while subprocess.run([RINGPIPE, "report", path], stdout=subprocess.DEVNULL, check=False,
-                         stderr=subprocess.DEVNULL).returncode:
-        pass
-    host.phase(EXIT)
-    host.say("stop")
-
-
-def client(*commands):
-    def scenario(host):
-        host.phase(OPTION)
-        for command in commands:
-            host.run(*(word.format(pid=host.pid) for word in command.split()))
-        host.ask(0x04, 0x00)    # answered when the earlier connections are closed
-        host.phase(EXIT)
-    return scenario
-
-
-def perf_map(host):
-    host.phase(OPTION)
-    host.ask(0x04, 0x05, struct.pack("<I", 1))
-    host.ask(0x04, 0x06)
-    host.ask(0x04, 0x00)
-    host.phase(EXIT)
-
-
-def answer_batches(client):
-    """Answers each definition, until some stats have come."""
-    stream, stats = client.makefile("rb"), 0
-    stream.read(36)     # the OK, the session's id, the probe
-    while stats < 3:
-        kind, count = struct.unpack("<II", stream.read(8))
-        stream.read(count)
-        stats += kind == 2
-        if kind == 1:
-            client.sendall(b".")
-
-
-def batches(host):
-    """The session of `ringpipe bpf`: events go to a probe, definitions and stats to this socket."""
-    every = struct.pack("<QII4sI", 2**64 - 1, 5, 2, "*\0".encode("utf-16-le"), 0)
-    host.phase(OPTION)
-    host.ask(0x52, 0x05, struct.pack("<IIQBI", 4, 1, 0, 0, 1) + every, answer_batches)
-    host.ask(0x04, 0x00)
-    host.phase(EXIT)
-
-
-# The table's rows besides the phases of a session to a file: program, environment, scenario, and
-# the phase whose calls the row lists.
-PREPARE, PORT = "`rp_prepare()`", "diagnostics port: `ps`, `list`"
-OPTIONS = {
-    PREPARE: (None, {}, option("prepare"), OPTION),
-    "`recover_path`": (None, {}, session("recovery"), OPTION),
-    "`roll_bytes`": (None, {}, session("roll"), OPTION),
-    "`RP_SESSION_STACKS`": (None, {}, session("stacks"), OPTION),
-    "`RP_SESSION_CAUSAL`": (None, {}, session("causal"), OPTION),
-    "`RP_SESSION_COARSE`": (None, {}, session("coarse"), OPTION),
-    "`rp_sessions_flush()`": (None, {}, session("file", "flush"), OPTION),
-    "`block_ms`": (None, {}, session("block"), OPTION),
-    "`RP_SESSION_OVERWRITE`, snapshots": (None, {}, session("recorder", "snapshot"), OPTION),
-    "snapshots at a signal": (None, {}, at_a_signal, OPTION),
-    "triggers": (None, {}, session("triggers"), OPTION),
-    "samples": (None, {}, session("samples"), OPTION),
-    "counters": (None, {}, session("counters"), OPTION),
-    "listeners": (None, {}, option("start pull", "work", "stop", "start push", "work", "stop"),
-                  OPTION),
-    "`rp_tracers_watch()`": (None, {}, option("tracers"), OPTION),
-    "`rp_process_context_publish()`": (None, {}, option("context"), OPTION),
-    "static keys": ("keyed", {"RINGPIPE_STATIC_KEYS": "1"}, session("file"), OPTION),
-    PORT: (None, {}, client("list {pid}"), OPTION),
-    "… `collect`": (None, {}, client("collect -p {pid} -d 1 -o collected.nettrace"), OPTION),
-    "… `flight`": (None, {}, client(
-        "flight start -p {pid}", "flight snapshot -p {pid} -o snapshot.nettrace",
-        "flight stop -p {pid}"), OPTION),
-    "… `counters`": (None, {}, client(
-        "counters collect -p {pid} -d 2 --format=csv -o counters.csv"), OPTION),
-    "… `stacks`": (None, {}, client("stacks {pid}"), OPTION),
-    "… `bpf`": (None, {}, batches, OPTION),
-    "… `dump`": (None, {}, client("dump -p {pid} -o dumped.core"), OPTION),
-    "… the program that writes the dump": (None, {}, client("dump -p {pid} -o dumped.core"),
-                                           HELPER),
-    "… perf maps": (None, {}, perf_map, OPTION),
-    "LTTng, its own library included": (None, {"RINGPIPE_LTTNG": "1"}, option(), LOAD),
-    "user_events": (None, {"RINGPIPE_USER_EVENTS": "1"}, session("file"), LOAD),
-}
-BASE = {"load": LOAD, "start of a session": START, "running": RUNNING, "stop": STOP, "exit": EXIT}
-
-
-def trace(scenario, program=None, **environment):
-    with Host(KEYED if program == "keyed" else None, **environment) as host:
-        scenario(host)
-        status = host.end()
-        if status[0] != 0:
-            raise Ended(f"it ended with {status}")
-        return host.calls()
-
-
-def trace_for_table(has_client, *options, **environment):
-    """Records the calls; again if another test's client (`ringpipe ps`) connected meanwhile."""
-    for _ in range(20):
-        found = {phase: {INSTEAD.get(call, call) for call in calls}
-                 for phase, calls in trace(*options, **environment).items()}
-        if has_client or "accept4" not in set().union(*found.values()):
-            break
-    return found
-
-
-def seen_calls(anywhere):
-    """Returns the recorded calls of each row, without those of rows above that also apply."""
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        base = pool.submit(trace_for_table, False, lambda host: whole_session(host, "file"))
-        others = {row: pool.submit(trace_for_table, row == PORT or row[0] == "…", scenario, program,
-                                   **environment)
-                  for row, (program, environment, scenario, _) in OPTIONS.items()}
-    found = {row: base.result().get(phase, set()) - anywhere for row, phase in BASE.items()}
-    session_calls = set().union(*(found[row] for row in ("start of a session", "running", "stop")))
-    for row, (_, _, _, phase) in OPTIONS.items():
-        known = {HELPER: set(), LOAD: found["load"]}.get(phase, session_calls)
-        if row == PREPARE:
-            known = set()
-        elif row.startswith("…"):
-            known = known | found[PORT]
-        found[row] = others[row].result().get(phase, set()) - known - anywhere
-    return found
-
-
-def read_table():
-    """Returns for each row: (calls that are always made, calls that may be made)."""
-    with open(PAGE, encoding="utf-8") as file:
-        table = file.read().split(BEGIN)[1].split(END)[0]
-    rows = {}
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
-        if len(cells) != 2 or cells[0] in ("phase", "---"):
-            continue
-        always, _, sometimes = cells[1].partition("(")
-        rows[cells[0]] = (set(re.findall(r"`(\w+)`", always)),
-                          set(re.findall(r"`(\w+)`", sometimes)))
-    return rows
-
-
-def write_table(found):
-    before = read_table()
-    rows = [row for row in before if row not in found] + list(found)
-    rows.sort(key=lambda row: list(before).index(row) if row in before else len(before))
-    lines = ["| phase | calls |", "| --- | --- |"]
-    for row in rows:
-        sometimes = before.get(row, (set(), set()))[1]
-        always = found[row] - sometimes if row in found else before[row][0]
-        cell = " ".join(f"`{call}`" for call in sorted(always))
-        if sometimes:
-            cell += " (" + " ".join(f"`{call}`" for call in sorted(sometimes)) + ")"
-        lines.append(f"| {row} | {cell.strip()} |")
-    with open(PAGE, encoding="utf-8") as file:
-        text = file.read()
-    text = text.split(BEGIN)[0] + BEGIN + "\n" + "\n".join(lines) + "\n" + END + \
-        text.split(END)[1]
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(text)
+NOBODY = 65534
 
 
 class Table(unittest.TestCase):
@@ -336,8 +37,8 @@ class Table(unittest.TestCase):
 
     def test_page_lists_each_system_call_that_the_library_imports(self):
         """Includes calls of error paths and of other machines, which no phase makes here."""
-        imports = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY], check=True, text=True,
-                                 stdout=subprocess.PIPE).stdout
+        imports = subprocess.run(["nm", "-D", "--undefined-only", PATHS.library], check=True,
+                                 text=True, stdout=subprocess.PIPE).stdout
         names = {name.split("@")[0] for name in re.findall(r" U (\w+(?:@\w+)?)", imports)}
         known, listed = set(call_names().values()), set()
         for always, sometimes in read_table().values():
@@ -365,7 +66,7 @@ class Refusals(unittest.TestCase):
 
     kinds = {"file": ()}
     phases = START, RUNNING, STOP
-    program, environment, warning = None, {}, ""
+    program, environment, warning = "phased", {}, ""
     maxDiff = None
 
     def steps(self, host, kind):
@@ -379,7 +80,7 @@ class Refusals(unittest.TestCase):
         return phase, answer
 
     def attempt(self, kind, phase, call, number, error):
-        with Host(self.program and KEYED, (phase, number, error), **self.environment) as host:
+        with Host(self.program, (phase, number, error), **self.environment) as host:
             where = f"{kind}: {call} refused with {errno.errorcode[error]} from phase {phase} on"
             try:
                 ended, answer = self.steps(host, kind)
@@ -449,7 +150,7 @@ class RefusalsOfDumps(unittest.TestCase):
             path = os.path.join(host.directory, "dumped.core")
             try:
                 host.phase(OPTION)
-                done = subprocess.run([RINGPIPE, "dump", "-p", str(host.pid), "-o", path],
+                done = subprocess.run([PATHS.ringpipe, "dump", "-p", str(host.pid), "-o", path],
                                       env=host.environment, stdout=subprocess.PIPE, text=True,
                                       stderr=subprocess.STDOUT, timeout=PATIENCE,
                                       check=False)
@@ -483,23 +184,26 @@ class RefusalsOfDumps(unittest.TestCase):
 class Prepared(unittest.TestCase):
     """A program calls rp_prepare(), restricts itself, and then starts sessions."""
 
-    # Rows of earlier phases, and of other programs.
+    # Rows of earlier phases, of other programs, and of what few of these programs do.
     before = {"load", PREPARE, "… `dump`", "… the program that writes the dump",
-              "LTTng, its own library included"}
+              "LTTng, its own library included", CHILD, DEMAND, POLLED, CLOSED, LISTENS, CONNECTS}
     threads = {"clone", "clone3", "fork", "vfork", "rseq", "set_robust_list"}
-    own = {"pselect6", "read", "sched_setscheduler", "write"}
+    own = {"pselect6", "read", "sched_setscheduler", "waitid", "write"}
+    session = {ANY, "start of a session", "running", "stop", "exit"}
 
-    def allowed(self, without):
+    def allowed(self, without, wanted=None):
         rows = read_table()
-        calls = set().union(self.own, *(always | sometimes for row, (always, sometimes) in
-                                        rows.items() if row not in self.before)) - without
+        wanted = wanted or set(rows) - self.before
+        self.assertLessEqual(wanted, set(rows))
+        calls = self.own.union(*(always | sometimes for row, (always, sometimes) in rows.items()
+                                 if row in wanted)) - without
         self.assertNotIn("flock", calls)
         self.assertNotIn("execve", calls)
         numbers = {name: number for number, name in call_names().items()}
         return ",".join(str(numbers[name]) for name in calls if name in numbers)
 
-    def restrict(self, host, without, moves):
-        allowed = self.allowed(without)
+    def restrict(self, host, without, moves, wanted=None):
+        allowed = self.allowed(without, wanted)
         self.assertEqual(host.say("prepare"), 0)
         if moves:
             os.chmod(host.directory, 0o777)
@@ -515,7 +219,7 @@ class Prepared(unittest.TestCase):
                 os.unlink(os.path.join(host.directory, "trace.nettrace"))
 
     def check_trace(self, host, name):
-        done = subprocess.run([RINGPIPE, "report", name, "events", "--format=json"],
+        done = subprocess.run([PATHS.ringpipe, "report", name, "events", "--format=json"],
                               cwd=host.directory,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               check=False)
@@ -568,6 +272,16 @@ class Prepared(unittest.TestCase):
             self.trace_from_outside(host)
             self.expect_end(host)
 
+    def test_prepared_program_forks_and_connects_to_a_tool_under_a_filter(self):
+        with Host(RINGPIPE_PORTS=TOOL) as host:
+            self.restrict(host, set(), False, self.session | {CHILD, CONNECTS, PORT})
+            use_port(host)
+            child = host.fork()
+            host.wait_for_server(child)
+            host.run("list", str(child))
+            self.sessions(host, "file")
+            self.expect_end(host)
+
     def trace_from_outside(self, host):
         pid = str(host.pid)
         host.run("collect", "-p", pid, "-d", "1", "--stacks", "-o", "collected.nettrace")
@@ -580,13 +294,14 @@ class Prepared(unittest.TestCase):
 
 
 def main():
-    global SUPERVISE, PHASED, KEYED, RINGPIPE, LIBRARY, PAGE
     if not os.path.exists(HEADER):
         print("no " + HEADER)
         sys.exit(77)
-    SUPERVISE, PHASED, KEYED, RINGPIPE, LIBRARY, PAGE = map(os.path.abspath, sys.argv[1:7])
-    del sys.argv[1:7]
-    tried = subprocess.run([SUPERVISE, "/dev/null", "/bin/true"], check=False)
+    names = "supervise phased keyed on_demand polled ringpipe library page".split()
+    for name, path in zip(names, sys.argv[1:]):
+        setattr(PATHS, name, os.path.abspath(path))
+    del sys.argv[1:1 + len(names)]
+    tried = subprocess.run([PATHS.supervise, "/dev/null", "/bin/true"], check=False)
     if tried.returncode == 77:
         print("filters of system calls that notify cannot be installed here")
         sys.exit(77)

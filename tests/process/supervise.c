@@ -11,7 +11,7 @@
  * The kernel notifies this process of each call (SECCOMP_RET_USER_NOTIF). This method works across
  * forks and together with ptrace(2), which the program that writes dumps uses itself. The report
  * omits the calls by which a test communicates with the program: read(0), write(1), write(2),
- * pselect6 and the prctl above.
+ * pselect6, waitid and the prctl above.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -97,7 +97,7 @@ static bool is_conversation(const struct seccomp_data *data)
 	return (data->nr == SYS_read && data->args[0] == STDIN_FILENO) ||
 	       (data->nr == SYS_write && (data->args[0] == STDOUT_FILENO ||
 					  data->args[0] == STDERR_FILENO)) ||
-	       data->nr == SYS_pselect6;
+	       data->nr == SYS_pselect6 || data->nr == SYS_waitid;
 }
 
 static bool is_phase(const struct seccomp_data *data)
