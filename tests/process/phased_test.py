@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 from phased_calls import (ANY, CHILD, CLOSED, CONNECTS, DEMAND, EXIT, HEADER, INSTEAD, INSTEAD_ROW,
@@ -226,6 +227,7 @@ class Prepared(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{name}: {done.stderr}")
         self.assertGreater(done.stdout.count('"Test-Phased"'), 0, name)
         self.assertNotIn("libringpipe-symbols.so: cannot", done.stdout, "its note of the names")
+        return done.stdout
 
     def expect_end(self, host):
         host.end()
@@ -268,9 +270,25 @@ class Prepared(unittest.TestCase):
             self.skipTest("chroot(2) is for root")
         with Host() as host:
             self.restrict(host, set(), moves=True)
-            self.sessions(host, "file", "coarse", "stacks", "counters", "recorder", "push", "pull")
+            self.sessions(host, "file", "coarse", "stacks", "counters", "recorder", "push", "pull",
+                          "triggers")
             self.trace_from_outside(host)
             self.expect_end(host)
+
+    def test_samples_recovery_and_rolling_files_need_proc_in_another_root(self):
+        if os.geteuid() != 0:
+            self.skipTest("chroot(2) is for root")
+        for moves in (False, True):
+            with self.subTest(moves=moves), Host() as host:
+                self.restrict(host, set(), moves)
+                self.assertEqual(host.say("start samples"), 0)
+                time.sleep(0.5)     # The sampler would write 50 samples of each thread.
+                self.assertEqual(host.say("stop"), 0)
+                samples = self.check_trace(host, "trace.nettrace").count("SampleProfiler")
+                self.assertEqual(samples == 0, moves, samples)
+                for kind in ("recovery", "roll") if moves else ():
+                    self.assertNotEqual(host.say("start " + kind), 0, kind)
+                self.expect_end(host)
 
     def test_prepared_program_forks_and_connects_to_a_tool_under_a_filter(self):
         with Host(RINGPIPE_PORTS=TOOL) as host:
