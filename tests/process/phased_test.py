@@ -29,11 +29,14 @@ NOBODY = 65534
 class Table(unittest.TestCase):
     def test_page_lists_each_system_call_by_phase(self):
         rows = read_table()
+        # While a session runs, a writer that does not get the processor causes these.
+        rare = rows["running"][1]
         self.assertEqual(sorted(set(INSTEAD) - rows[INSTEAD_ROW][1]), [], "made, and not listed")
         for row, calls in seen_calls(rows[ANY][0]).items():
             with self.subTest(row=row):
                 always, sometimes = rows.get(row, (set(), set()))
-                self.assertEqual(sorted(calls - always - sometimes), [], "made, and not listed")
+                self.assertEqual(sorted(calls - always - sometimes - rare), [],
+                                 "made, and not listed")
                 self.assertEqual(sorted(always - calls), [], "listed, and not made")
 
     def test_page_lists_each_system_call_that_the_library_imports(self):

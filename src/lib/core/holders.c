@@ -26,7 +26,7 @@
 #include "ring/slot.h"
 
 #define HOLDER_NS 10000000u	/* wait for a lock's holder in a running session */
-#define BRIEF_NS 200000u	/* the usual wait, before the holder is looked at */
+#define BRIEF_NS 5000000u	/* the first part of that wait */
 #define COMPUTING_NS 1000000u	/* CPU time; a write takes microseconds */
 #define LEAVER_NS 1000000000u	/* further wait of a finishing session, which then gives up */
 
@@ -89,8 +89,8 @@ static uint64_t holder_cpu_ns(const struct rp_fallback *fallback, uint64_t lock)
 }
 
 /*
- * Read all locks, and the CPU times of the holders that do not release theirs immediately,
- * unless an earlier pass has read them.
+ * Read all locks, and the CPU times of the holders that do not release theirs in the first part of
+ * the wait, unless an earlier pass has read them.
  */
 static void read_locks(const struct rp_session *session, uint64_t *ret_locks)
 {
@@ -183,7 +183,7 @@ void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
 	unsigned int presumed = 0;
 
 	read_locks(session, locks);
-	until = rp_clock_monotonic_ns() + HOLDER_NS;
+	until = rp_clock_monotonic_ns() + HOLDER_NS - BRIEF_NS;
 	for (unsigned int i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
 		uint64_t lock = locks[i];
