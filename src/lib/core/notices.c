@@ -167,10 +167,10 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 
 /*
  * The list of providers may change whenever the lock is released, so the search restarts each time.
- * Three kinds of threads do not wait for a callback on another thread: threads inside a callback of
- * a provider or listener and the drain thread, for which the callback could be waiting, and the
- * thread of rp_notices_run(), for which no thread waits. The thread that runs the callback then
- * delivers the notice.
+ * Three kinds of threads do not wait for a callback on another thread. A callback could wait for a
+ * thread that is inside a callback of a provider or listener, or for the drain thread, so these two
+ * kinds would hang. No thread depends on the notices of the thread of rp_notices_run(), so it does
+ * not have to wait. The thread that runs the callback delivers the notices that the others leave.
  */
 void rp_notices_deliver(void)
 {

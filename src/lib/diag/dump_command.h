@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dumps of this process, which a helper program, ringpipe-dump, writes. There is one dump at a
- * time, because a process has only one tracer. Context: the server.
+ * Commands for dumps of this process. A helper program, ringpipe-dump, writes the dump. There is
+ * one dump at a time, because only one process can trace another by ptrace(2). Context: the server.
  *
  *	0x01 0x01 GenerateCoreDump	string path, u32 type, u32 flags -> i32 0
  *	0x01 0x02 GenerateCoreDump2	the same
  *	0x01 0x03 GenerateCoreDump3	the same; an error reply has a string after the HRESULT
- *	0x52 0x04 dump			the same; -> nothing, then frames as in diag/dump_report.h,
- *					until the end; after the last, a string: the cause of
- *					a failure
+ *	0x52 0x04 dump			the same -> nothing, then frames as in diag/dump_report.h
+ *					until the dump ends or fails, then a string: the cause
+ *					of the failure, or ""
  *
  * Source: documentation/design-docs/ipc-protocol.md in dotnet/diagnostics.
  */

@@ -16,9 +16,9 @@
 void rp_container_find(const char *cgroups, char ret_name[RP_CONTAINER_MAX]);
 
 /*
- * Read the name of a process's container, as rp_container_find(). `inner_pid` is the pid that the
- * process has in its own pid namespace. If no container is found but `inner_pid` differs from
- * `pid`, `ret_name` is that namespace, such as "pid:[4026532198]". Otherwise it is "".
+ * Read the name of a process's container by rp_container_find(). `inner_pid` is the pid that the
+ * process has in its own pid namespace. If the process is in no container, the name is that of the
+ * pid namespace, such as "pid:[4026532198]", or "" if `inner_pid` equals `pid`.
  */
 void rp_container_read(pid_t pid, pid_t inner_pid, char ret_name[RP_CONTAINER_MAX]);
 

@@ -107,11 +107,13 @@ static uint64_t caller_of(const struct rp_reader_event *event)
 
 /*
  * Choose the ids of a span that starts:
- *  - The trace id is that of the event, of the enclosing span, or of the span with the related
- *    activity id. Without any of them, it is the activity id, or a hash of the start event.
- *  - The first span with the span id of a `traceparent` gets that id. All others get a hash.
- *  - The parent is the enclosing open span with the same activity id, the open span with the
- *    related activity id, the caller in a `traceparent`, or the innermost span on the thread.
+ *  - The trace id is that of the event, else of the enclosing span, else of the span with the
+ *    related activity id, else the activity id, else a hash of the start event.
+ *  - The first span whose event has a span id of a `traceparent` gets that id. All others get a
+ *    hash of their start event.
+ *  - The parent is the enclosing open span with the same activity id, else the open span with the
+ *    related activity id, else the caller in a `traceparent`. A span without any activity id has
+ *    the innermost span on its thread as the enclosing one.
  *  - A related span of another trace is a link.
  */
 static void choose_ids(struct otlp *otlp, struct otlp_span *span,
