@@ -212,16 +212,21 @@ class Reported(KernelTest):
     def test_block_requests_are_the_writer_s(self):
         if os.major(os.stat(self.directory).st_dev) == 0:
             self.skipTest("no disk behind " + self.directory)
-        host = self.host()
-        tool = self.collect(host, "--kernel", "block")
-        thread = host.do("disk", self.path("written"), 1 << 20)
-        self.stop(tool)
-        mine, inside = self.request(self.events(), thread)
-        requests = [row["fields"] for row in mine if row["event"] == "BlockRequest"]
-        completes = [row["fields"] for row in mine if row["event"] == "BlockComplete"]
+        for _ in range(3):
+            host = self.host()
+            tool = self.collect(host, "--kernel", "block")
+            thread = host.do("disk", self.path("written"), 1 << 20)
+            self.stop(tool)
+            mine, inside = self.request(self.events(), thread)
+            requests = [row["fields"] for row in mine if row["event"] == "BlockRequest"]
+            completes = [row["fields"] for row in mine if row["event"] == "BlockComplete"]
+            written = sum(fields["bytes"] for fields in completes if fields["operation"] == "write")
+            if written >= 1 << 20:
+                break
+            # If the writer loses its processor, a thread of the kernel issues its requests.
+            os.unlink(self.path("trace"))
+        self.assertGreaterEqual(written, 1 << 20)
         self.assertTrue(any(row["event"] == "BlockComplete" for row in inside))
-        written = [fields for fields in completes if fields["operation"] == "write"]
-        self.assertGreaterEqual(sum(fields["bytes"] for fields in written), 1 << 20)
         self.assertTrue(all(fields["latency_ns"] > 0 for fields in completes))
         self.assertEqual({fields["status"] for fields in completes}, {0})
         key = ("device", "operation", "sector", "bytes")
