@@ -74,11 +74,13 @@ def check_functions(path, lines):
 
 def check_words(root, path, lines):
     complaints = []
-    here = os.path.abspath(root)
+    # In front of it, other characters would make it a part of another path.
+    here = re.compile(r'(?:^|[\s"\'`=:(])' + re.escape(os.path.abspath(root)) +
+                      r'(?:[/\s"\']|$)')
     for number, line in enumerate(lines, 1):
         if LEFTOVER.search(line):
             complaints.append(f'{path}:{number}: something left for later')
-        if MACHINE_PATH.search(line) or (len(here) > 8 and here in line):
+        if MACHINE_PATH.search(line) or here.search(line):
             complaints.append(f'{path}:{number}: a path of one machine')
         if REGISTRY.search(line):
             complaints.append(f'{path}:{number}: the host name of a registry')
