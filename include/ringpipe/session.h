@@ -268,7 +268,8 @@ RP_PUBLIC int rp_sessions_flush(int timeout_ms);
 RP_PUBLIC int rp_thread_set_blocking(int blocking);
 
 /*
- * Return the session's current statistics.
+ * Return the session's current statistics. The counts of losses grow, except RP_LOSS_DAMAGED and
+ * `lost`: while a signal handler that interrupted a write computes, they include its event.
  *
  * Context: any thread, not a signal handler.
  * Return: 0; -EINVAL if a pointer is NULL or the size of `ret_stats` is too small.

@@ -6,8 +6,8 @@
  * releases the lock. A holder that is only late keeps its lock; if the session ends meanwhile, the
  * drain thread gives up the ring of that lock.
  *
- * Nothing shows where a thread is that left its write and computes ever since. Its CPU time
- * shows that it is not in the write, or in a handler that interrupted the write and may return. It
+ * Nothing shows where a thread is that computes. If it used more CPU time than a write takes, it
+ * either left its write, or a signal handler interrupted the write and may return to it. The thread
  * keeps the lock, and the stats of the running session count its event as lost until it returns.
  */
 #include <errno.h>

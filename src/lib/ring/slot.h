@@ -104,7 +104,7 @@ struct rp_holder {
 struct rp_fallback {
 	uint64_t lock;
 	uint64_t late;		/* value of `lock` for which a wait of a running session failed */
-	uint64_t late_cpu_ns;	/* CPU time of its holder then */
+	uint64_t late_cpu_ns;	/* CPU time of its holder in the middle of that wait */
 	uint64_t computing;	/* value of `lock` whose holder has used more since */
 	struct rp_ring *ring;	/* NULL: none, or the holder still has to claim a buffer */
 	uint64_t space;		/* in `ring`, when a record last found too little */
