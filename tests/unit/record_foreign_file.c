@@ -416,6 +416,28 @@ Test(record_foreign_file, a_worker_that_was_killed_is_reported)
 	cr_expect(call(1, false, NULL));
 }
 
+static int end_worker(const void *data, void *reply)
+{
+	(void)data;
+	(void)reply;
+	return kill(getpid(), SIGKILL);
+}
+
+/* As the workers of a killed spawner do, which may serve a call at that moment. */
+Test(record_foreign_file, a_worker_that_is_killed_in_a_call_is_reported)
+{
+	uint32_t reply;
+	const struct rp_bounded_call bounded = {
+		.source = 1, .limit_ns = WAIT_NS, .run = end_worker,
+		.request = "", .request_bytes = 1, .reply = &reply, .reply_bytes = sizeof(reply),
+	};
+	int fd;
+
+	cr_expect(!rp_bounded_call(&bounded, &fd));
+	cr_expect(rp_bounded_is_missing());
+	cr_expect(call(1, false, NULL));
+}
+
 Test(record_foreign_file, a_spawner_that_was_killed_is_reported)
 {
 	kill(get_processes().spawner, SIGKILL);

@@ -216,7 +216,7 @@ static bool create_worker(struct worker *worker)
 	return true;
 }
 
-/* Set the state of a worker after a call. Return: whether the worker has served it. */
+/* Set the state of a worker after a call; NO_WORKER: it ended. Return: whether it has served it. */
 static bool end_call(struct worker *worker, enum worker_state state,
 		     const struct rp_bounded_call *call, bool has_begun)
 {
@@ -227,7 +227,7 @@ static bool end_call(struct worker *worker, enum worker_state state,
 	worker->discard = call->discard;
 	worker->has_begun = has_begun;
 	worker->state = state;
-	is_missing |= !has_begun;
+	is_missing |= state == NO_WORKER || !has_begun;
 	pthread_mutex_unlock(&lock);
 	return state == IDLE;
 }

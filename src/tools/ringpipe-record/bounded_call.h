@@ -57,8 +57,8 @@ void rp_bounded_start(void);
 bool rp_bounded_call(const struct rp_bounded_call *call, int *ret_fd);
 
 /*
- * Return: whether a call failed because no worker ran: it was stopped or killed, or could not be
- * forked, or the process that forks workers could not or has ended.
+ * Return: whether a call failed because no worker ran: it was stopped, or ended before or in the
+ * call, or could not be forked, or the process that forks workers could not or has ended.
  */
 bool rp_bounded_is_missing(void);
 
