@@ -4,6 +4,8 @@
 
 usage: scripts/testlog.py [--failures] TESTLOG.json
        scripts/testlog.py --required LIST RUN [TESTLOG.json]
+       scripts/testlog.py --repeatable TESTLOG.json
+       scripts/testlog.py --merge TESTLOG.json SECOND.json
 
 Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test, then the figures
 that tests printed, each in a line `# figure: TEXT`. A program that prints TAP, or is a Python
@@ -16,6 +18,12 @@ With --required: prints a line for each test that was skipped, in whole or in pa
 unless LIST permits RUN to skip it. Without a log the whole run was skipped. LIST has sections
 `[RUN]` with lines `SUITE/NAME`, patterns as of fnmatch(3), and `except SUITE/NAME SUB-TEST #
 REASON`.
+
+With --repeatable: prints the names of the failed programs if all of them may run a second time:
+other programs on the machine can make them fail, and they are few.
+
+With --merge: replaces each failed program of the first log that passed in the second one, and
+prints lines `unstable: NAME`, each with the output of the failure.
 """
 import fnmatch
 import json
@@ -23,6 +31,11 @@ import re
 import sys
 
 LINES_OF_A_FAILURE = 20
+
+# The result of a test in these suites depends on ringpipe alone, so a failure is never repeated.
+OWN_RESULT = {'unit', 'stress', 'model', 'mutation', 'golden', 'fuzz', 'fuzzers', 'compile', 'gen',
+              'lint', 'cost', 'soak'}
+REPEATABLE_MAX = 3
 OTHER_TEST = re.compile(r'^ok\b|\.\.\. (?:ok|skipped .*)$')
 TAP_LINE = re.compile(r'^(?P<no>not )?ok\b\s*-?\s*(?P<name>.*?)\s*'
                       r'(?:# *SKIP\b\s*(?P<why>.*))?$', re.I)
@@ -100,17 +113,40 @@ def program_results(entry):
     return results
 
 
-def print_failures(entries):
+def failures_of(entry):
+    return [(name, why) for name, verdict, why in program_results(entry) if verdict == 'failed']
+
+
+def print_failures(entries, word='failed'):
     for entry in entries:
-        failed = [(name, why) for name, verdict, why in program_results(entry)
-                  if verdict == 'failed']
+        failed = failures_of(entry)
         for name, why in failed:
-            print(f'failed: {name}' + (f' ({why})' if why else ''))
+            print(f'{word}: {name}' + (f' ({why})' if why else ''))
         for stream in ('stdout', 'stderr') if failed else ():
             lines = [line for line in (entry.get(stream) or '').splitlines()
                      if line.strip() and not OTHER_TEST.search(line)]
             for line in lines[-LINES_OF_A_FAILURE:]:
                 print(f'    {line}')
+
+
+def print_repeatable(entries):
+    failed = [entry['name'].split(':', 1)[-1].split(' / ') for entry in entries
+              if failures_of(entry)]
+    if len(failed) <= REPEATABLE_MAX and \
+       not any(OWN_RESULT & set(suites.split('+')) for suites, _ in failed):
+        print('\n'.join(name for _, name in failed))
+
+
+def merge(path, second_path):
+    passed = {entry['name']: entry for entry in read_log(second_path)
+              if entry['result'] != 'SKIP' and not failures_of(entry)}
+    entries = read_log(path)
+    unstable = [entry for entry in entries if failures_of(entry) and entry['name'] in passed]
+    print_failures(unstable, 'unstable')
+    with open(path, 'w', encoding='utf-8') as log:
+        for entry in entries:
+            merged = passed[entry['name']] if entry in unstable else entry
+            log.write(json.dumps(merged) + '\n')
 
 
 def read_required(path, run):
@@ -179,6 +215,12 @@ def print_stats(entries):
 def main():
     if len(sys.argv) in (4, 5) and sys.argv[1] == '--required':
         print_required(sys.argv[2], sys.argv[3], sys.argv[4] if len(sys.argv) == 5 else None)
+        return
+    if len(sys.argv) == 3 and sys.argv[1] == '--repeatable':
+        print_repeatable(read_log(sys.argv[2]))
+        return
+    if len(sys.argv) == 4 and sys.argv[1] == '--merge':
+        merge(*sys.argv[2:])
         return
     failures = '--failures' in sys.argv
     names = [name for name in sys.argv[1:] if name != '--failures']

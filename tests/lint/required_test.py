@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""CI fails when a test that tests/required lists was skipped or did not run.
+"""CI fails when a test that tests/required lists was skipped or did not run, and when a test failed
+that may not be repeated, or failed twice.
 
 usage: required_test.py ROOT [unittest arguments]
 
@@ -38,7 +39,11 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$base" ] || exit 0
 mkdir -p "$dir/meson-logs"
-cp "$FAKE_LOG" "$dir/meson-logs/$base.json"
+case "$base" in
+again-*) cp "$FAKE_LOG.2" "$dir/meson-logs/$base.json" ;;
+*) cp "$FAKE_LOG" "$dir/meson-logs/$base.json" ;;
+esac
+! grep -q '"result": "FAIL"' "$dir/meson-logs/$base.json"
 """
 SETUP = """#!/bin/sh
 [ "$1" != "$FAKE_FAILURE" ]
@@ -95,9 +100,10 @@ class Required(unittest.TestCase):
             file.write(text)
         os.chmod(path, 0o755)
 
-    def run_tests(self, entries, *arguments, ci="true", failing=""):
-        """Runs scripts/test. Returns (exit status, output)."""
+    def run_tests(self, entries, *arguments, ci="true", failing="", again=()):
+        """Runs scripts/test; `again`: the log of repeated tests. Returns (exit status, output)."""
         self.write("log", "".join(json.dumps(one) + "\n" for one in entries))
+        self.write("log.2", "".join(json.dumps(one) + "\n" for one in again))
         done = subprocess.run(
             [self.tree + "/bin/bash", self.tree + "/scripts/test", *arguments], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -114,6 +120,28 @@ class Required(unittest.TestCase):
         self.assertEqual((status, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
         status, said = self.run_tests([entry("unit/a", "FAIL", stderr=REPEATED)])
         self.assertEqual((status, said.splitlines()[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_a_test_that_others_may_disturb_passes_at_its_second_run_and_is_named(self):
+        entries = [entry("unit/a"), entry("cli/b", "FAIL", "the reason")]
+        status, said = self.run_tests(entries, again=[entry("cli/b")])
+        self.assertEqual((status, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
+        self.assertIn("\nunstable: cli / b (the reason)\n    the reason\n", said)
+        status, said = self.run_tests(entries, again=[entry("cli/b", "FAIL", "the reason")])
+        self.assertEqual((status, said.splitlines()[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertNotIn("unstable", said)
+        status, said = self.run_tests(entries, again=[entry("cli/b", "SKIP", "no tool")])
+        self.assertEqual((status, said.splitlines()[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_a_test_whose_result_depends_on_ringpipe_alone_is_not_repeated(self):
+        for name in ("unit/b", "stress/b", "process+stress/b"):
+            entries = [entry("cli/a", "FAIL"), entry(name, "FAIL")]
+            status, said = self.run_tests(entries, again=[entry("cli/a"), entry(name)])
+            self.assertEqual((status, said.splitlines()[-1]), (1, "0 passed, 2 failed, 0 skipped"))
+
+    def test_more_failures_than_bad_luck_causes_are_not_repeated(self):
+        entries = [entry(f"cli/{i}", "FAIL") for i in range(4)]
+        status, said = self.run_tests(entries, again=[entry(f"cli/{i}") for i in range(4)])
+        self.assertEqual((status, said.splitlines()[-1]), (1, "0 passed, 4 failed, 0 skipped"))
 
     def test_skipped_test_fails_ci_only(self):
         entries = [entry("unit/a"), entry("unit/b", "SKIP", "no tool")]
