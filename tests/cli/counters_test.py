@@ -406,19 +406,21 @@ class Counters(ToolTest):
 
     def test_an_output_without_a_reader_is_an_error(self):
         host = self.start_host()
-        read, write = os.pipe()
-        os.close(read)
-        # SIGPIPE stays ignored, as in services of systemd.
-        process = self.start("counters", "collect", "-p", host.pid, stdout=write,
-                             restore_signals=False)
-        os.close(write)
-        self.assertEqual(process.wait(PATIENCE), 1)
-        self.assertIn("cannot write standard output: Broken pipe", process.stderr.read().decode())
+        for view in "collect", "monitor":
+            read, write = os.pipe()
+            os.close(read)
+            # SIGPIPE stays ignored, as in services of systemd.
+            process = self.start("counters", view, "-p", host.pid, stdout=write,
+                                 restore_signals=False)
+            os.close(write)
+            self.assertEqual(process.wait(PATIENCE), 1)
+            self.assertIn("cannot write standard output: Broken pipe",
+                          process.stderr.read().decode())
 
     def test_a_table_on_a_full_disk_is_an_error(self):
         host = self.start_host()
         with open("/dev/full", "wb") as full:
-            process = self.start("counters", "monitor", "-p", host.pid, "-d", 3, stdout=full)
+            process = self.start("counters", "monitor", "-p", host.pid, stdout=full)
         self.assertEqual(process.wait(PATIENCE), 1)
         self.assertIn("No space left", process.stderr.read().decode())
 

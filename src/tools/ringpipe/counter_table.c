@@ -120,7 +120,8 @@ static size_t screen_lines(void)
 	return size.ws_row;
 }
 
-static void draw(struct rp_counter_table *table)
+/* Return: 0; -errno. */
+static int draw(const struct rp_counter_table *table)
 {
 	struct drawing drawing = { .out = table->out, .lines_left = SIZE_MAX };
 
@@ -140,14 +141,14 @@ static void draw(struct rp_counter_table *table)
 			drawing.hidden);
 	if (!table->on_terminal)
 		putc('\n', table->out);
-	if (fflush(table->out) != 0 && !table->error)
-		table->error = -errno;
+	return fflush(table->out) != 0 ? -errno : 0;
 }
 
 static void *draw_on(void *data)
 {
 	const struct timespec settle = { .tv_nsec = SETTLE_MS * 1000000L };
 	struct rp_counter_table *table = data;
+	int error;
 
 	pthread_mutex_lock(&table->lock);
 	while (!table->is_over) {
@@ -160,8 +161,9 @@ static void *draw_on(void *data)
 		pthread_mutex_lock(&table->lock);
 		table->is_dirty = false;
 		pthread_mutex_unlock(&table->lock);
-		draw(table);
+		error = draw(table);
 		pthread_mutex_lock(&table->lock);
+		table->error = table->error ? table->error : error;
 	}
 	pthread_mutex_unlock(&table->lock);
 	return NULL;
@@ -190,12 +192,16 @@ int rp_counter_table_start(struct rp_counter_board *board, const struct rp_targe
 	return 0;
 }
 
-void rp_counter_table_touch(struct rp_counter_table *table)
+int rp_counter_table_touch(struct rp_counter_table *table)
 {
+	int error;
+
 	pthread_mutex_lock(&table->lock);
 	table->is_dirty = true;
+	error = table->error;
 	pthread_cond_signal(&table->touched);
 	pthread_mutex_unlock(&table->lock);
+	return error;
 }
 
 int rp_counter_table_stop(struct rp_counter_table *table)
@@ -209,9 +215,9 @@ int rp_counter_table_stop(struct rp_counter_table *table)
 	pthread_cond_signal(&table->touched);
 	pthread_mutex_unlock(&table->lock);
 	pthread_join(table->thread, NULL);
-	if (table->is_dirty)
-		draw(table);
 	error = table->error;
+	if (table->is_dirty && !error)
+		error = draw(table);
 	pthread_mutex_destroy(&table->lock);
 	pthread_cond_destroy(&table->touched);
 	free(table);

@@ -17,7 +17,8 @@
 struct rp_counter_table;
 int rp_counter_table_start(struct rp_counter_board *board, const struct rp_target *target,
 			   FILE *out, struct rp_counter_table **ret_table);
-void rp_counter_table_touch(struct rp_counter_table *table);
+/* Let the thread draw. Return: 0; -errno of a drawing that failed: the caller ends. */
+int rp_counter_table_touch(struct rp_counter_table *table);
 /* Draw the table a last time. Return: 0, also for NULL; -errno of a drawing that failed. */
 int rp_counter_table_stop(struct rp_counter_table *table);
 

@@ -271,7 +271,7 @@ static void show(struct counters *counters, const struct rp_counter_sample *samp
 	if (!is_wanted(counters, sample) || !rp_counter_board_take(&counters->board, sample))
 		return;
 	if (counters->view == MONITOR)
-		rp_counter_table_touch(counters->table);
+		counters->writer.error = rp_counter_table_touch(counters->table);
 	else if (counters->view == COLLECT && counters->writer.error == 0)
 		rp_counter_writer_row(&counters->writer, sample);
 }
