@@ -316,6 +316,27 @@ class Collect(ToolTest):
                 self.assertIn(f"cannot write a part of {name}: File too large; the trace ends "
                               "there", process.stderr.decode())
 
+    def test_a_full_disk_ends_a_tree_whose_root_executed_another_program(self):
+        large = Runtime(*self.whole(orders=20000))
+        ended = []
+
+        def handler(connection, request):
+            # The trace of the first program breaks off, as if execve(2) had closed it.
+            if request.command in large.versions and not ended:
+                ended.append(True)
+                connection.sendall(ok(struct.pack("<Q", SESSION)) + nettrace.sample()[:-1])
+            else:
+                large(connection, request)
+
+        self.serve(handler)
+        process = subprocess.run(
+            ["bash", "-c", 'ulimit -f 300; exec "$0" "$@"', TOOL, "collect", "--tree", "-p",
+             str(os.getpid()), "-o", "out.nettrace"], env=self.environment, cwd=self.directory,
+            stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(f"no space to record process {os.getpid()}; its part ends there",
+                      process.stderr.decode())
+
     def test_places_that_cannot_be_written_are_reported(self):
         self.serve(Runtime(*self.whole()))
         err = self.run_tool("collect", "-p", os.getpid(), "-o", "none/out", status=1)[1]

@@ -40,6 +40,15 @@ static bool is_root(const struct rp_tree *tree, const struct rp_tree_member *mem
 	return !tree->plan->machine && member == tree->members[0];
 }
 
+/* Whether the part is of the root, also after the root has executed another program. */
+static bool is_of_root(const struct rp_tree *tree, const struct rp_tree_member *member)
+{
+	const struct rp_tree_member *root = tree->members[0];
+
+	return !tree->plan->machine && member->pid == root->pid &&
+	       member->start_time == root->start_time;
+}
+
 static bool is_known(const struct rp_tree *tree, pid_t pid)
 {
 	for (size_t i = 0; i < tree->count; i++) {
@@ -431,7 +440,7 @@ static void hear(struct rp_tree *tree, struct rp_tree_member *member)
 	member->status_fd = -1;
 	(void)waitpid(member->recorder, NULL, 0);
 	tree->failed |= is_root(tree, member) && !member->begun;
-	tree->has_lost_root |= is_root(tree, member) &&
+	tree->has_lost_root |= is_of_root(tree, member) &&
 			       member->end == '0' + RP_RECORDING_OUTPUT_FAILED;
 	if (tree->plan->child && !tree->plan->child->resumed && member == tree->members[0])
 		rp_child_resume(tree->plan->child, tree->plan->target);
