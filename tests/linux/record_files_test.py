@@ -19,8 +19,8 @@ import urllib.request
 import zipfile
 
 import record_case
-from record_case import (BRIEF_HOST, HOST, PATIENCE, SHOP, TOOL, WITHOUT_LEAKS, Case, drive,
-                         events_of, functions, run_tree, stacks_of)
+from record_case import (BRIEF_HOST, HOST, PATIENCE, SHOP, TOOL, WITHOUT_LEAKS, Case,
+                         children_of, drive, events_of, functions, run_tree, stacks_of)
 
 HOT_HOST = os.environ["HOT_HOST"]
 
@@ -482,6 +482,21 @@ class Ending(Case):
                 *_, error, last = done.stderr.splitlines()
                 self.assertIn("cannot write /dev/full: No space left on device", error)
                 self.assertRegex(last, r"^/dev/full: .* samples? .*, [\d,]+ lost")
+
+    def test_losses_that_a_killed_process_did_not_count_are_not_stated(self):
+        with drive.shop(SHOP) as stopped:
+            os.kill(stopped.pid, signal.SIGSTOP)
+            with drive.running([TOOL, "record", "-f", "-o", "/dev/full", "-p", str(stopped.pid)],
+                               stderr=subprocess.PIPE, text=True) as process, process.stderr:
+                # The failed write ends the recording, and the stopped process delays its end.
+                self.assertIn("waiting for a process to end its stream", process.stderr.readline())
+                for writer in children_of(process.pid):
+                    os.kill(writer, signal.SIGKILL)
+                _, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertIn("was killed by signal 9", errors)
+        self.assertIn("cannot write /dev/full: No space left on device", errors)
+        self.assertNotIn(" lost", errors)
 
 
 if __name__ == "__main__":

@@ -240,7 +240,7 @@ static int record(struct run *run)
 		ret = stopped;
 		explain_failure(run, ret);
 	}
-	run->has_losses = stopped != -ECANCELED;
+	run->has_losses = stopped != -ECANCELED && rp_record_sessions_has_losses(&run->sessions);
 	run->is_cut = run->sessions.is_cut || rp_stop_requests_take(&run->requests);
 	if (ret == -ECANCELED && !run->has_sessions) {
 		ret = run->is_cut ? 0 : ret;

@@ -58,6 +58,7 @@ static void run(const struct rp_record_sessions *sessions, const struct rp_recor
 	sessions->report->losses = result.losses;
 	sessions->report->is_written = result.end == RP_RECORDING_STOPPED ||
 				       result.end == RP_RECORDING_GAVE_UP;
+	sessions->report->has_ended = true;
 	_exit(0);
 }
 
@@ -141,6 +142,11 @@ bool rp_record_sessions_failed(struct rp_record_sessions *sessions)
 int rp_record_sessions_error(const struct rp_record_sessions *sessions)
 {
 	return sessions->report ? sessions->report->progress.error : 0;
+}
+
+bool rp_record_sessions_has_losses(const struct rp_record_sessions *sessions)
+{
+	return !sessions->report || sessions->report->has_ended;
 }
 
 /* Return: whether a request came to cut the streams. `is_reported`: the first one does so. */

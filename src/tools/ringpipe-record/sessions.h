@@ -36,6 +36,7 @@ struct rp_record_sessions_report {
 	struct rp_recording_progress progress;
 	uint64_t events, lost;		/* at the end */
 	struct rp_loss_worst losses;	/* of `lost`, the largest with a reason */
+	bool has_ended;			/* so `events` and `lost` are known */
 	bool is_written;		/* the trace has its end */
 };
 
@@ -65,6 +66,9 @@ bool rp_record_sessions_failed(struct rp_record_sessions *sessions);
 
 /* Return: -errno of a failed write to the output, which the caller reports; 0: none failed. */
 int rp_record_sessions_error(const struct rp_record_sessions *sessions);
+
+/* Whether the losses of all sessions are known: none was started, or the process counted them. */
+bool rp_record_sessions_has_losses(const struct rp_record_sessions *sessions);
 
 /*
  * Stop all sessions, and wait until the output is complete. A session that does not end is cut
