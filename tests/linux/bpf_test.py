@@ -12,13 +12,13 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import unittest
 
+import bpf_case
+from bpf_case import HOST, BpfTest
 from server import socket_path
-from tool import PATIENCE, TOOL, ToolTest
+from tool import PATIENCE, TOOL
 
-HOST = os.environ["HOST"]
 SHIM = os.environ["SHIM"]
 SANITIZED = os.environ["SANITIZERS"] != "none"
 NOBODY = 65534
@@ -41,58 +41,6 @@ def bucket_of(value):
         return (0, 1)
     power = 1 << (abs(value).bit_length() - 1)
     return (power, 2 * power) if value > 0 else (1 - 2 * power, 1 - power)
-
-
-class BpfTest(ToolTest):
-    def setUp(self):
-        super().setUp()
-        os.chmod(self.directory, 0o777)
-        self.host, self.pid = self.start_host()
-
-    def start_host(self, **options):
-        host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                env=self.environment, **options)
-        self.addCleanup(self.reap, host)
-        return host, int(host.stdout.readline())
-
-    def send(self, line, host=None):
-        host = host or self.host
-        host.stdin.write(line.encode() + b"\n")
-        host.stdin.flush()
-        self.assertEqual(host.stdout.readline(), b"done\n")
-
-    def attach(self, *arguments):
-        """Start `ringpipe bpf` and wait until it no longer misses events."""
-        tool = self.start("bpf", *arguments, "-p", self.pid)
-        line = tool.stderr.readline().decode()
-        self.assertIn(f"Attached to process {self.pid} ", line)
-        return tool
-
-    def stop(self, tool, status=0):
-        tool.send_signal(signal.SIGINT)
-        return self.finish(tool, status)
-
-    def watch(self, commands, *arguments):
-        """Return the result of `ringpipe bpf … --format json` for the events that the host wrote
-        meanwhile."""
-        tool = self.attach(*arguments, "--format=json")
-        for command in commands:
-            self.send(command)
-        return json.loads(self.stop(tool)[0])
-
-    def check_counts(self, stats, offered):
-        self.assertTrue(stats["complete"], stats)
-        self.assertEqual(stats["delivered"] + stats["lost"], offered, stats)
-        self.assertEqual(stats["seen"] + stats["missed"], stats["delivered"], stats)
-        self.assertEqual(stats["unread"], 0, stats)
-        # One thread fires the probe, and the kernel calls the program each time.
-        self.assertEqual(stats["missed"], 0, stats)
-
-    def refuse(self, *arguments, status=1, **options):
-        tool = self.start("bpf", *arguments, **options)
-        out, error = self.finish(tool, status)
-        self.assertEqual(out, "")
-        return error
 
 
 class Counting(BpfTest):
@@ -576,25 +524,5 @@ class Foreign(BpfTest):
         self.check_counts(self.watch(["write 10"], "count")["stats"], 20)
 
 
-def skip_reason():
-    """Return the reason why no test here can run, or None."""
-    if not sys.platform.startswith("linux"):
-        return "not Linux"
-    host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    pid = int(host.stdout.readline())
-    result = subprocess.run([os.environ["RINGPIPE"], "bpf", "count", "-p", str(pid), "-d", "1"],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    host.communicate()
-    said = result.stderr.decode()
-    for reason in ("no permission", "has no BPF", "has no uprobes"):
-        if reason in said:
-            return said.strip()
-    return None
-
-
 if __name__ == "__main__":
-    REASON = skip_reason()
-    if REASON:
-        print(REASON)
-        sys.exit(77)
-    unittest.main()
+    bpf_case.main()

@@ -21,6 +21,7 @@
 #include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
 #include "tools/trace/event_names.h"
+#include "tools/trace/output.h"
 
 /* The command gives up after a stop request and this time without a frame. */
 #define STOP_TIMEOUT_MS 20000
@@ -40,6 +41,7 @@ struct bpf_run {
 	struct rp_bpf_program program;
 	struct ring_buffer *ring;
 	struct rp_bpf_printer printer;	/* of forwarded events */
+	struct rp_output output;	/* standard output */
 	uint8_t wanted[RP_BPF_EVENTS];
 	uint32_t path_count;
 	bool found;			/* a definition matched --event */
@@ -47,7 +49,8 @@ struct bpf_run {
 	int64_t end_ms;			/* end of the duration; INT64_MAX: none */
 	int64_t refresh_ms;		/* when to print the next table; INT64_MAX: never */
 	int64_t heard_ms;
-	int error;			/* already reported */
+	bool gave_up;			/* a second signal came during a write */
+	int error;			/* reported, unless it is of the output */
 };
 
 static bool is_wanted(const struct bpf_run *run, const struct rp_bpf_definition *definition)
@@ -169,8 +172,51 @@ static bool take_signals(struct bpf_run *run)
 		if (run->session.stopping)
 			return false;
 		want_stop(run);
+		run->output.is_stopping = true;
 	}
 	return true;
+}
+
+/* While a write waits for the reader of a full pipe. */
+static bool ends_wait(void *data)
+{
+	struct bpf_run *run = data;
+
+	run->gave_up |= !take_signals(run);
+	return run->gave_up;
+}
+
+/* Let signals interrupt the writes of all that is printed. Return: 0; -errno, reported. */
+static int open_output(struct bpf_run *run)
+{
+	FILE *stream;
+	int ret = rp_output_open(&run->output, "-", false);
+
+	if (ret)
+		return ret;
+	rp_output_make_interruptible(&run->output, run->signal_fd, ends_wait, run);
+	stream = rp_output_open_stream(&run->output);
+	if (!stream) {
+		rp_tool_error("out of memory");
+		return -ENOMEM;
+	}
+	stdout = stream;
+	return 0;
+}
+
+/* Return: the exit status, after an error line if the output lacks something. */
+static int end_output(const struct bpf_run *run, int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (run->gave_up)
+		return RP_EXIT_GAVE_UP;
+	if (run->output.is_cancelled)
+		rp_tool_error("bpf: stopped before all events were printed");
+	else
+		rp_tool_error("cannot write standard output: %s",
+			      strerror(run->output.error ? run->output.error : EIO));
+	return status == RP_EXIT_OK ? RP_EXIT_FAILURE : status;
 }
 
 static int timeout_of(const struct bpf_run *run)
@@ -199,7 +245,10 @@ static void take_time(struct bpf_run *run)
 	}
 }
 
-/* Reads the session to its end. Return: 0; -EINTR after a second signal; -errno, reported. */
+/*
+ * Reads the session to its end. Return: 0; -EINTR after a second signal; -errno, reported, unless
+ * it is of the output.
+ */
 static int follow(struct bpf_run *run)
 {
 	for (;;) {
@@ -210,6 +259,7 @@ static int follow(struct bpf_run *run)
 			{ .fd = run->ring ? ring_buffer__epoll_fd(run->ring) : -1,
 			  .events = POLLIN },
 		};
+		bool is_late;
 		int ret = 1;
 
 		if (poll(waits, 4, timeout_of(run)) < 0 && errno != EINTR)
@@ -221,15 +271,20 @@ static int follow(struct bpf_run *run)
 			run->heard_ms = rp_now_ms();
 			ret = rp_bpf_session_read(&run->session, define, run);
 		}
+		/* Not after the events were printed, because a slow reader of them takes time. */
+		is_late = run->session.stopping && rp_now_ms() >= run->heard_ms + STOP_TIMEOUT_MS;
 		/*
 		 * Definitions first: the process forwards no event before its definition was
 		 * answered.
 		 */
-		if (run->ring)
+		if (run->ring) {
 			ring_buffer__consume(run->ring);
+			if (fflush(stdout) && !run->error)
+				run->error = -EIO;
+		}
 		if (ret != 1 || run->error)
 			return run->error ? run->error : ret;
-		if (run->session.stopping && rp_now_ms() >= run->heard_ms + STOP_TIMEOUT_MS) {
+		if (is_late) {
 			rp_tool_error("process %d does not end the session",
 				      run->session.target.pid);
 			return -ETIMEDOUT;
@@ -387,7 +442,7 @@ static int run_program(struct bpf_run *run)
 	if (rp_target_find(run->options->pid, run->options->name, &target))
 		return RP_EXIT_FAILURE;
 	run->signal_fd = rp_signals_open();
-	if (prepare(run, &target) != 0 ||
+	if (open_output(run) != 0 || prepare(run, &target) != 0 ||
 	    rp_bpf_program_load(run->mode, run->options->step, &run->program) != 0) {
 		rp_target_fini(&target);
 		return RP_EXIT_FAILURE;
@@ -500,12 +555,5 @@ int main(int argc, char **argv)
 		free(run.providers);
 	free(run.provider);
 	free(run.ids);
-	if (run.signal_fd >= 0)
-		close(run.signal_fd);
-	errno = 0;
-	if ((fflush(stdout) || ferror(stdout)) && status == RP_EXIT_OK) {
-		rp_tool_error("cannot write the output: %s", strerror(errno ? errno : EIO));
-		status = RP_EXIT_FAILURE;
-	}
-	return status;
+	return end_output(&run, status);
 }

@@ -228,16 +228,18 @@ int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 
 static ssize_t write_stream(void *data, const char *bytes, size_t size)
 {
-	const struct rp_output *output = data;
+	struct rp_output *output = data;
 	const int ret = rp_output_write(data, bytes, size);
 
 	/* A caller that cancels nothing reports what happened: nothing reads the pipe any more. */
 	errno = ret == -ECANCELED && !output->is_cancelled ? EPIPE : -ret;
+	output->error = output->error ? output->error : errno;
 	return ret ? 0 : (ssize_t)size;
 }
 
 FILE *rp_output_open_stream(struct rp_output *output)
 {
+	output->error = 0;
 	return fopencookie(output, "w", (cookie_io_functions_t){ .write = write_stream });
 }
 

@@ -32,6 +32,7 @@ struct rp_output {
 	void *signals_data;
 	bool is_stopping;
 	bool is_cancelled;		/* a wait was; no later one begins */
+	int error;			/* errno of the first failed write of a stream; or 0 */
 	bool is_socket;			/* if `stop_fd` is set */
 	/* Compresses, and calls rp_output_put(); NULL: the file has the bytes as they are. */
 	int (*compress)(struct rp_compressor *compressor, struct rp_output *output,
