@@ -116,6 +116,11 @@ CASES = (
      {'src/lib/base/b.h': LICENCE + '\t' * 12 + 'int xy;\n'}, '103 columns'),
     ('style', 'a long file', {'src/lib/base/b.h': LICENCE + 'int x;\n' * 600}, '601 lines'),
     ('style', 'a long function', {'src/lib/base/b.c': function(81)}, 'a function of 81 lines'),
+    ('style', 'a function of one file that is not static',
+     {'src/lib/base/b.h': LICENCE + 'int rp_f(\n\tint a);\n',
+      'src/lib/base/b.c': LICENCE + 'int rp_f(\n\tint a)\n{\n\treturn a;\n}\n\n'
+                          'static int g(void)\n{\n\treturn rp_f(1);\n}\n'},
+     'only this file uses rp_f()'),
     ('style', 'blanks at the end',
      {'src/lib/base/b.h': LICENCE + 'int x; \n'}, 'blanks at the end'),
     ('style', 'something left', {'README.md': f'{LATER}: write\n'}, 'left for later'),

@@ -6,8 +6,10 @@ usage: style.py ROOT
 
 Every source file must name its licence. Lines have at most 100 columns, files at most 600 lines,
 functions at most 80. No file contains a note for later work or a path of one machine. Shell scripts
-must parse.
+must parse. A function with the prefix rp_ that is not public is used by several files: a function
+of one file is static, and has no prefix.
 """
+import collections
 import os
 import re
 import subprocess
@@ -20,6 +22,9 @@ FILE_MAX = 600
 FUNCTION_MAX = 80
 
 SOURCE_SUFFIXES = ('.c', '.h', '.S', '.cpp', '.cc', '.cs', '.py', '.sh', '.bash')
+DECLARATION = re.compile(r'^[a-zA-Z][^;{}=]*\([^;{}]*\)[^;{}]*;', re.M)
+DEFINITION = re.compile(r'^(?!static\b)[a-zA-Z][^;{}()=\n]*\b(rp_\w+)\([^;{}]*\)\n\{', re.M)
+PASTED = re.compile(r'\b(rp_\w+_)\s*##')
 STRING_LINE = re.compile(r'^\s*"(?:\\.|[^"\\])*"\s*(?:/\*.*\*/)?$')
 # The patterns are split so that this file does not match them.
 LEFTOVER = re.compile(r'\b(TO' r'DO|FIX' r'ME)\b')
@@ -98,9 +103,26 @@ def check_shell(root, path):
     return []
 
 
+def check_prefixes(codes):
+    """Finds functions that could be static. Declarations in headers are no uses."""
+    files_of = collections.defaultdict(set)
+    for path, code in codes.items():
+        code = DECLARATION.sub('', code) if path.endswith('.h') else code
+        for name in re.findall(r'\brp_\w+', code):
+            files_of[name].add(path)
+    public = {name for path, code in codes.items() if path.startswith('include/')
+              for name in re.findall(r'\brp_\w+', code)}
+    pasted = tuple(part for code in codes.values() for part in PASTED.findall(code))
+    return [f'{path}: only this file uses {name}(), so it is static and has no prefix'
+            for path, code in codes.items()
+            if path.startswith('src/') and not path.endswith('.h')
+            for name in DEFINITION.findall(code)
+            if name not in public and files_of[name] == {path} and not name.startswith(pasted)]
+
+
 def main():
     root = sys.argv[1]
-    complaints = []
+    complaints, codes = [], {}
     for path in tree.files(root):
         if not is_text(root, path):
             continue
@@ -112,9 +134,10 @@ def main():
             complaints += check_source(path, lines)
         if tree.is_c(path):
             complaints += check_functions(path, lines)
+            codes[path] = tree.without_comments('\n'.join(lines))
         if tree.is_shell(root, path):
             complaints += check_shell(root, path)
-    tree.report(complaints)
+    tree.report(complaints + check_prefixes(codes))
 
 
 if __name__ == '__main__':

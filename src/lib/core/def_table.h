@@ -36,7 +36,6 @@ int rp_event_decl_read(struct rp_event_decl *ret_decl, const struct rp_event_dec
 /* `decl` is from rp_event_decl_read(). */
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def);
 void rp_def_put(struct rp_def *def);
-struct rp_def *rp_def_by_index(uint32_t index);		/* any thread */
 void rp_defs_reap(uint64_t passed);			/* frees definitions retired before */
 
 #endif

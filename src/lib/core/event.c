@@ -126,7 +126,8 @@ static int take_index(struct rp_def *def)
 	return 0;
 }
 
-struct rp_def *rp_def_by_index(uint32_t index)
+/* For any thread. */
+static struct rp_def *def_by_index(uint32_t index)
 {
 	struct rp_def **chunk;
 
@@ -138,7 +139,7 @@ struct rp_def *rp_def_by_index(uint32_t index)
 
 const struct rp_event_def *rp_event_def_by_index(uint32_t index)
 {
-	const struct rp_def *def = rp_def_by_index(index);
+	const struct rp_def *def = def_by_index(index);
 
 	return def ? &def->public : NULL;
 }

@@ -144,8 +144,9 @@ struct rp_event *rp_meter_event(enum rp_meter_event which)
 	return events[which];
 }
 
-void rp_meter_put_prefix(struct rp_outbox *out, enum rp_meter_event which, const char *session,
-			 const struct rp_instrument *instrument)
+/* Put {session id, meter, its version, instrument}, with which most of the events begin. */
+static void put_prefix(struct rp_outbox *out, enum rp_meter_event which, const char *session,
+		       const struct rp_instrument *instrument)
 {
 	rp_outbox_begin(out, rp_meter_event(which));
 	rp_outbox_text(out, session);
@@ -157,7 +158,7 @@ void rp_meter_put_prefix(struct rp_outbox *out, enum rp_meter_event which, const
 void rp_meter_put_instrument(struct rp_outbox *out, enum rp_meter_event which, const char *session,
 			     const struct rp_instrument *instrument)
 {
-	rp_meter_put_prefix(out, which, session, instrument);
+	put_prefix(out, which, session, instrument);
 	rp_outbox_text(out, types[instrument->kind]);
 	rp_outbox_text(out, instrument->unit);
 	rp_outbox_text(out, instrument->display_name);
@@ -212,7 +213,7 @@ void rp_meter_put_series(struct rp_outbox *out, const char *session, const struc
 	const struct rp_instrument *instrument = series->instrument;
 	enum rp_meter_event which = event_of(instrument->kind);
 
-	rp_meter_put_prefix(out, which, session, instrument);
+	put_prefix(out, which, session, instrument);
 	rp_outbox_text(out, instrument->unit);
 	rp_outbox_text(out, series->tags);
 	if (which == RP_METER_HISTOGRAM_VALUE) {
@@ -236,7 +237,7 @@ void rp_meter_put_total(struct rp_outbox *out, const char *session, const struct
 		return;
 	if (mark->count == 0 && !*mark->series->tags && instrument->series_count > 1)
 		return;
-	rp_meter_put_prefix(out, RP_METER_HISTOGRAM_TOTAL, session, instrument);
+	put_prefix(out, RP_METER_HISTOGRAM_TOTAL, session, instrument);
 	rp_outbox_text(out, instrument->unit);
 	rp_outbox_text(out, mark->series->tags);
 	rp_outbox_put(out, &mark->count, sizeof(mark->count));

@@ -46,10 +46,6 @@ void rp_meter_events_create(void);
 /* Return: the event; NULL: it could not be created. The caller holds the counters' lock. */
 struct rp_event *rp_meter_event(enum rp_meter_event which);
 
-/* Put {session id, meter, its version, instrument}, with which most of the events begin. */
-void rp_meter_put_prefix(struct rp_outbox *out, enum rp_meter_event which, const char *session,
-			 const struct rp_instrument *instrument);
-
 /* Put BEGIN, END or PUBLISHED: the complete description of an instrument. */
 void rp_meter_put_instrument(struct rp_outbox *out, enum rp_meter_event which, const char *session,
 			     const struct rp_instrument *instrument);

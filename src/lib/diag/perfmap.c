@@ -321,7 +321,16 @@ static void free_methods(struct method_list *list)
 	free(list->items);
 }
 
-int rp_perfmap_enable(uint32_t type)
+/*
+ * Create the files again, with all code known now: /tmp/perf-PID.map and /tmp/jit-PID.dump, where
+ * perf expects them. PID is the process's pid in its own namespace. Existing files of these names
+ * are deleted if this user owns them; their content is never written to. NONE is as
+ * rp_perfmap_disable().
+ *
+ * Return: 0; -EINVAL: unknown type; -EEXIST: another user's file has the name; -errno of open(2),
+ * write(2) or mmap(2) (-EPERM: /tmp is mounted noexec). After an error, nothing more is written.
+ */
+static int enable(uint32_t type)
 {
 	struct method_list methods = { NULL, 0, 0 };
 	int r = 0;
@@ -361,7 +370,7 @@ enum rp_hresult rp_perfmap_command(struct rp_cursor *payload)
 
 	if (rp_cursor_u32(payload, &type) < 0 || rp_cursor_end(payload) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	r = rp_perfmap_enable(type);
+	r = enable(type);
 	if (r == -EINVAL)
 		return RP_HRESULT_INVALID_ARGUMENT;
 	return r < 0 ? RP_HRESULT_FAIL : RP_HRESULT_OK;

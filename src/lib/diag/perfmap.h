@@ -13,17 +13,6 @@ enum rp_perfmap_type {
 	RP_PERFMAP_MAP = 3,
 };
 
-/*
- * Create the files again, with all code known now: /tmp/perf-PID.map and /tmp/jit-PID.dump, where
- * perf expects them. PID is the process's pid in its own namespace. Existing files of these names
- * are deleted if this user owns them; their content is never written to. NONE is as
- * rp_perfmap_disable().
- *
- * Return: 0; -EINVAL: unknown type; -EEXIST: another user's file has the name; -errno of open(2),
- * write(2) or mmap(2) (-EPERM: /tmp is mounted noexec). After an error, nothing more is written.
- */
-int rp_perfmap_enable(uint32_t type);
-
 /* End the files, and leave them for perf. */
 void rp_perfmap_disable(void);
 

@@ -39,7 +39,13 @@ void rp_recovery_default_parent(char parent[RP_RECOVERY_PARENT_BYTES])
 	snprintf(parent, RP_RECOVERY_PARENT_BYTES, "/dev/shm/ringpipe-%u", (unsigned int)geteuid());
 }
 
-int rp_recovery_open_parent(const char *path)
+/*
+ * Open the directory `path`, in which each session of this user has a directory of its own. Create
+ * it if it does not exist. "" means the default.
+ * Return: the descriptor; -EPERM: the directory belongs to another user, or others may write to it;
+ * -ELOOP or -ENOTDIR: the path is a symbolic link, or no directory; -errno of mkdir(2) or open(2).
+ */
+static int open_parent(const char *path)
 {
 	char standard[RP_RECOVERY_PARENT_BYTES];
 	const uid_t user = geteuid();
@@ -179,7 +185,7 @@ static void leave_directory(struct rp_recovery_files *recovery)
 
 static int make_directory(struct rp_recovery_files *recovery, const struct rp_recovery_setup *setup)
 {
-	int parent = rp_recovery_open_parent(setup->parent), ret = 0;
+	int parent = open_parent(setup->parent), ret = 0;
 	char name[64];
 
 	if (parent < 0)

@@ -29,16 +29,10 @@ struct rp_recovery_setup {
 void rp_recovery_default_parent(char parent[RP_RECOVERY_PARENT_BYTES]);
 
 /*
- * Open the directory `path`, in which each session of this user has a directory of its own. Create
- * it if it does not exist. "" means the default.
- * Return: the descriptor; -EPERM: the directory belongs to another user, or others may write to it;
- * -ELOOP or -ENOTDIR: the path is a symbolic link, or no directory; -errno of mkdir(2) or open(2).
- */
-int rp_recovery_open_parent(const char *path);
-
-/*
  * Create the session's directory and files. Return: 0; -EFBIG: RLIMIT_FSIZE; -ENOSPC; -ENOMEM;
- * -EINVAL: too many rings; as rp_recovery_open_parent().
+ * -EINVAL: too many rings; -EPERM: the parent directory belongs to another user, or others may
+ * write to it; -ELOOP or -ENOTDIR: it is a symbolic link, or no directory; -errno of mkdir(2) or
+ * open(2).
  */
 int rp_recovery_create(const struct rp_recovery_setup *setup,
 		       struct rp_recovery_files **ret_recovery);

@@ -43,6 +43,9 @@ static void push_text(lua_State *L, const struct rp_value *value)
 	luaL_pushresultsize(&buffer, bytes);
 }
 
+/* Push the value of a field. */
+static void push_value(lua_State *L, const struct rp_value *value);
+
 /* Push a table of elements by number, or of members by name. */
 static void push_inner(lua_State *L, const struct rp_value *value)
 {
@@ -53,7 +56,7 @@ static void push_inner(lua_State *L, const struct rp_value *value)
 	luaL_checkstack(L, LUA_MINSTACK, "an event has too many nested structs");
 	lua_newtable(L);
 	while (rp_fields_next(&inner, &item) == 1) {
-		rp_lua_push_value(L, &item);
+		push_value(L, &item);
 		if (value->type == RP_TYPE_ARRAY)
 			lua_seti(L, -2, ++number);
 		else
@@ -61,7 +64,7 @@ static void push_inner(lua_State *L, const struct rp_value *value)
 	}
 }
 
-void rp_lua_push_value(lua_State *L, const struct rp_value *value)
+static void push_value(lua_State *L, const struct rp_value *value)
 {
 	switch (value->type) {
 	case RP_TYPE_BOOL:
@@ -138,7 +141,7 @@ static void push_event(lua_State *L, const struct rp_listener_event *event)
 	lua_newtable(L);
 	rp_listener_get_fields(event, &fields);
 	while (rp_fields_next(&fields, &value) == 1) {
-		rp_lua_push_value(L, &value);
+		push_value(L, &value);
 		lua_setfield(L, -2, value.name);
 	}
 	lua_setfield(L, -2, "fields");

@@ -115,9 +115,6 @@ void rp_lua_event_reserve(lua_State *L, const struct lua_event *event);
  */
 int rp_lua_event_write(lua_State *L, const struct lua_event *event, int first);
 
-/* Push the value of a field. */
-void rp_lua_push_value(lua_State *L, const struct rp_value *value);
-
 /* Add a method to the type of sources. */
 void rp_lua_source_add_method(lua_State *L, const char *name, lua_CFunction function);
 

@@ -9,8 +9,8 @@
 
 #include "base/array.h"
 
-int rp_counter_series_compare(const struct rp_counter_series *a,
-			      const struct rp_counter_series *b)
+/* Compare two series by provider, name, tags and quantile. */
+static int compare_series(const struct rp_counter_series *a, const struct rp_counter_series *b)
 {
 	int order = strcmp(a->provider, b->provider);
 
@@ -31,7 +31,7 @@ static int compare(const void *left, const void *right)
 
 	if (a->process != b->process)
 		return (a->process > b->process) - (a->process < b->process);
-	return rp_counter_series_compare(a, b);
+	return compare_series(a, b);
 }
 
 static int compare_pointers(const void *left, const void *right)

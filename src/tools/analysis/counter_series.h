@@ -55,10 +55,6 @@ int rp_counter_set_take(struct rp_counter_set *set, const struct rp_reader_event
 /* Sort the series by process, provider, name, tags and quantile. */
 void rp_counter_set_sort(struct rp_counter_set *set);
 
-/* Compare two series in that order, without their processes. */
-int rp_counter_series_compare(const struct rp_counter_series *a,
-			      const struct rp_counter_series *b);
-
 void rp_counter_set_fini(struct rp_counter_set *set);
 
 #endif

@@ -23,6 +23,10 @@ struct ctf_walk {
 static bt_field_class *make_field_class(bt_trace_class *trace, const struct rp_reader_field *field,
 					uint8_t type);
 
+/* Return: the class of a structure with these fields, which the caller puts; NULL: no memory. */
+static bt_field_class *make_fields_class(bt_trace_class *trace,
+					 const struct rp_reader_field *fields, size_t count);
+
 bt_field_class *rp_ctf_integer_class(bt_trace_class *trace, bool is_signed, unsigned int bits)
 {
 	bt_field_class *made = is_signed ? bt_field_class_integer_signed_create(trace) :
@@ -101,7 +105,7 @@ static bt_field_class *make_field_class(bt_trace_class *trace, const struct rp_r
 	case RP_TYPE_ARRAY:
 		return make_array(trace, field);
 	case RP_TYPE_STRUCT:
-		return rp_ctf_fields_class(trace, field->members, field->member_count);
+		return make_fields_class(trace, field->members, field->member_count);
 	default:
 		return bt_field_class_string_create(trace);
 	}
@@ -128,8 +132,8 @@ static void make_name(const bt_field_class *structure, const char *name, char *m
 		snprintf(made + length, NUMBER_BYTES, "_%u", i);
 }
 
-bt_field_class *rp_ctf_fields_class(bt_trace_class *trace, const struct rp_reader_field *fields,
-				    size_t count)
+static bt_field_class *make_fields_class(bt_trace_class *trace,
+					 const struct rp_reader_field *fields, size_t count)
 {
 	bt_field_class *made = bt_field_class_structure_create(trace);
 	char name[NAME_BYTES];
@@ -318,7 +322,7 @@ static int payload_place(const struct rp_reader_type *type)
 
 bt_field_class *rp_ctf_event_class(bt_trace_class *trace, const struct rp_reader_type *type)
 {
-	bt_field_class *made = rp_ctf_fields_class(trace, type->fields, type->field_count);
+	bt_field_class *made = make_fields_class(trace, type->fields, type->field_count);
 
 	if (made && !type->field_count &&
 	    !rp_ctf_append(made, "payload",

@@ -35,11 +35,10 @@ bt_field_class *rp_ctf_sequence_class(bt_trace_class *trace, bt_field_class *ele
 /* Append a member and put its class, which may be NULL. Return: false: no memory. */
 bool rp_ctf_append(bt_field_class *structure, const char *name, bt_field_class *member);
 
-/* Return: the class of a structure with these fields, which the caller puts; NULL: no memory. */
-bt_field_class *rp_ctf_fields_class(bt_trace_class *trace, const struct rp_reader_field *fields,
-				    size_t count);
-
-/* The same for the fields of the type's events. */
+/*
+ * Return: the class of a structure with the fields of the type's events, which the caller puts;
+ * NULL: no memory.
+ */
 bt_field_class *rp_ctf_event_class(bt_trace_class *trace, const struct rp_reader_type *type);
 
 /*

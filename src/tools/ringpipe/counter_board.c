@@ -131,8 +131,12 @@ static void add_instrument(struct rp_counter_board *board, const struct rp_count
 		board->instrument_count++;
 }
 
-void rp_counter_board_instrument(struct rp_counter_board *board,
-				 const struct rp_counter_sample *instrument)
+/*
+ * Record that a provider has an instrument. The board removes the provider's EventCounters, and
+ * drops their samples from then on. The instrument's later samples get its display name.
+ */
+static void take_instrument(struct rp_counter_board *board,
+			    const struct rp_counter_sample *instrument)
 {
 	pthread_mutex_lock(&board->lock);
 	/*
@@ -252,7 +256,7 @@ void rp_counter_board_announce(struct rp_counter_board *board, enum rp_counter_w
 			       const struct rp_counter_sample *sample)
 {
 	if (word == RP_COUNTER_INSTRUMENT)
-		rp_counter_board_instrument(board, sample);
+		take_instrument(board, sample);
 	else if (word == RP_COUNTER_ENUMERATED)
 		rp_counter_board_enumerated(board);
 }

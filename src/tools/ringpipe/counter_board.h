@@ -52,13 +52,6 @@ void rp_counter_board_fini(struct rp_counter_board *board);
 bool rp_counter_board_take(struct rp_counter_board *board, const struct rp_counter_sample *sample);
 
 /*
- * Record that a provider has an instrument. The board removes the provider's EventCounters, and
- * drops their samples from then on. The instrument's later samples get its display name.
- */
-void rp_counter_board_instrument(struct rp_counter_board *board,
-				 const struct rp_counter_sample *instrument);
-
-/*
  * Record that the process has listed all its instruments. From then on, the board shows each sample
  * of an EventCounter whose provider has no known instrument.
  */

@@ -319,7 +319,8 @@ static void put_series(struct page *page, FILE *stream)
 	}
 }
 
-char *rp_counter_page(struct rp_counter_board *board, size_t *ret_size)
+/* Format the board as the page of metrics. Return: the text, for free(), or NULL without memory. */
+static char *format_page(struct rp_counter_board *board, size_t *ret_size)
 {
 	struct page page = { 0 };
 	char *text = NULL;
@@ -385,7 +386,7 @@ static enum MHD_Result answer(void *data, struct MHD_Connection *connection, con
 	if (strcmp(url, "/metrics") != 0)
 		return reply(connection, MHD_HTTP_NOT_FOUND, missing, sizeof(missing) - 1,
 			     MHD_RESPMEM_PERSISTENT, "text/plain");
-	text = rp_counter_page(server->board, &size);
+	text = format_page(server->board, &size);
 	if (!text)
 		return MHD_NO;
 	return reply(connection, MHD_HTTP_OK, text, size, MHD_RESPMEM_MUST_FREE,

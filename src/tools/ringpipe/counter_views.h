@@ -47,9 +47,6 @@ int rp_counter_server_start(struct rp_counter_board *board, const char *host, ui
 			    struct rp_counter_server **ret_server, uint16_t *ret_port);
 void rp_counter_server_stop(struct rp_counter_server *server);
 
-/* Format the board as that page. Return: the text, for free(), or NULL without memory. */
-char *rp_counter_page(struct rp_counter_board *board, size_t *ret_size);
-
 /* Formats "name (unit / 1 sec)" with tags in brackets; `quantile` is 0 or one of the quantiles. */
 void rp_counter_label(const struct rp_counter_sample *sample,
 		      const struct rp_counter_quantile *quantile, char *text, size_t space);

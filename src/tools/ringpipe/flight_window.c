@@ -64,7 +64,8 @@ static int read_window(const void *bytes, size_t size, uint64_t *ret_ms)
 	return ret;
 }
 
-int rp_flight_get_window(const struct rp_target *target, uint64_t session, uint64_t *ret_ms)
+/* Take a snapshot, and compute for how long it is complete. Return: 0; -errno, reported. */
+static int get_window(const struct rp_target *target, uint64_t session, uint64_t *ret_ms)
 {
 	static struct rp_message_buffer request;
 	struct rp_exchange exchange;
@@ -129,7 +130,7 @@ static int64_t measure(const struct rp_flight_trial *trial, uint64_t *ret_window
 		/* Taken before the snapshot, whose window ends at a later time. */
 		elapsed = rp_now_ms() - begun;
 		if (ret == 0)
-			ret = rp_flight_get_window(trial->target, trial->session, ret_window_ms);
+			ret = get_window(trial->target, trial->session, ret_window_ms);
 		if (ret != 0)
 			return ret;
 		window = *ret_window_ms ? (int64_t)*ret_window_ms : 1;

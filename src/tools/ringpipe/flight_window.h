@@ -8,9 +8,6 @@
 
 #include "tools/client/target.h"
 
-/* Take a snapshot, and compute for how long it is complete. Return: 0; -errno, reported. */
-int rp_flight_get_window(const struct rp_target *target, uint64_t session, uint64_t *ret_ms);
-
 /* A recorder with a small buffer, by which the command measures the rate of events. */
 struct rp_flight_trial {
 	const struct rp_target *target;

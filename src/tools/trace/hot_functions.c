@@ -206,7 +206,12 @@ static size_t merge_rows(struct rp_hot_function *rows, size_t count)
 	return kept;
 }
 
-struct rp_hot_function *rp_hot_functions_rows(struct rp_hot_functions *hot, size_t *ret_count)
+/*
+ * Make the rows, one for each function of each process. The process with most samples comes first,
+ * and within a process the function with most samples. The caller passes the result to free().
+ * Return: the rows; NULL: there are no samples, or no memory.
+ */
+static struct rp_hot_function *make_rows(struct rp_hot_functions *hot, size_t *ret_count)
 {
 	struct rp_hot_function *rows;
 
@@ -262,7 +267,7 @@ int rp_hot_functions_print(struct rp_hot_functions *hot)
 	unsigned int processes = 0, functions = 0;
 	struct rp_rows rows;
 	size_t count;
-	struct rp_hot_function *found = rp_hot_functions_rows(hot, &count);
+	struct rp_hot_function *found = make_rows(hot, &count);
 	int status;
 
 	if (!found)
@@ -286,7 +291,7 @@ int rp_hot_functions_print(struct rp_hot_functions *hot)
 struct json_object *rp_hot_functions_to_json(struct rp_hot_functions *hot)
 {
 	size_t count;
-	struct rp_hot_function *found = rp_hot_functions_rows(hot, &count);
+	struct rp_hot_function *found = make_rows(hot, &count);
 	struct json_object *array = found ? json_object_new_array() : NULL;
 
 	for (size_t i = 0; i < count; i++) {

@@ -60,13 +60,6 @@ bool rp_hot_functions_is_sample(const struct rp_reader_type *type);
 /* Add an event of the trace. Events without samples or names are ignored. Return: 0; -ENOMEM. */
 int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_event *event);
 
-/*
- * Make the rows, one for each function of each process. The process with most samples comes first,
- * and within a process the function with most samples. The caller passes the result to free().
- * Return: the rows; NULL: there are no samples, or no memory.
- */
-struct rp_hot_function *rp_hot_functions_rows(struct rp_hot_functions *hot, size_t *ret_count);
-
 /* Print the hottest functions of the hottest processes on standard output. Return: exit status. */
 int rp_hot_functions_print(struct rp_hot_functions *hot);
 /* Make an array of all rows; NULL without samples. */

@@ -184,7 +184,8 @@ bool rp_input_can_seek(const struct rp_input *input)
 	       (!input->decompressor || input->frames.count);
 }
 
-int rp_input_seek(void *data, uint64_t offset)
+/* Continue to read at an offset of the decompressed trace. Return: 0; -ESPIPE; other -errno. */
+static int seek_input(void *data, uint64_t offset)
 {
 	struct rp_input *input = data;
 
@@ -250,7 +251,7 @@ int rp_input_open_undamaged(struct rp_input *input, const char *path, int signal
 	if (ret)
 		return ret;
 	rp_byte_source_init_read(&source, rp_input_read, input);
-	source.seek = rp_input_seek;
+	source.seek = seek_input;
 	source.is_ready = is_ready;
 	ret = rp_reader_open_source(&source, ret_reader, message, sizeof(message));
 	if (ret == 0)

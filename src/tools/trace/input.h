@@ -52,11 +52,8 @@ int rp_input_open_bytes(struct rp_input *input, const char *path, int signal_fd)
  */
 ssize_t rp_input_read(void *input, void *buffer, size_t size);
 
-/* Return: whether rp_input_seek() works on this trace, of which bytes were read. */
+/* Return: whether the reader can seek in this trace, of which bytes were read. */
 bool rp_input_can_seek(const struct rp_input *input);
-
-/* Continue to read at an offset of the decompressed trace. Return: 0; -ESPIPE; other -errno. */
-int rp_input_seek(void *input, uint64_t offset);
 
 /* Call it after rp_reader_close(). */
 void rp_input_close(struct rp_input *input);

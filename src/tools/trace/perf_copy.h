@@ -76,14 +76,9 @@ struct rp_perf_copy {
 	size_t used;
 };
 
-/*
- * Add to the payload of the next event. Texts are cut at RP_PERF_PATH_MAX bytes; `_string` is for
- * events that declare their fields, `_text` for those of Universal.System.
- */
+/* Add to the payload of the next event. */
 void rp_perf_put_number(struct rp_perf_copy *copy, uint64_t value);
 void rp_perf_put_bytes(struct rp_perf_copy *copy, const void *bytes, size_t size);
-void rp_perf_put_text(struct rp_perf_copy *copy, const char *text);
-void rp_perf_put_string(struct rp_perf_copy *copy, const char *text);
 
 /* Write the bytes that the encoder has. Return: 0; -EIO. */
 int rp_perf_put_output(struct rp_perf_copy *copy);

@@ -26,15 +26,18 @@ void rp_perf_put_bytes(struct rp_perf_copy *copy, const void *bytes, size_t size
 	copy->used += size;
 }
 
-void rp_perf_put_text(struct rp_perf_copy *copy, const char *text)
+/* For events of Universal.System. Texts are cut at RP_PERF_PATH_MAX bytes. */
+static void put_text(struct rp_perf_copy *copy, const char *text)
 {
-	const uint16_t bytes = (uint16_t)strnlen(text, RP_PERF_PATH_MAX);
+	const size_t length = strlen(text);
+	const uint16_t bytes = (uint16_t)(length < RP_PERF_PATH_MAX ? length : RP_PERF_PATH_MAX);
 
 	rp_perf_put_bytes(copy, &bytes, sizeof(bytes));
 	rp_perf_put_bytes(copy, text, bytes);
 }
 
-void rp_perf_put_string(struct rp_perf_copy *copy, const char *text)
+/* For events that declare their fields. Texts are cut likewise. */
+static void put_string(struct rp_perf_copy *copy, const char *text)
 {
 	const size_t bytes = strlen(text);
 
@@ -79,8 +82,8 @@ int rp_perf_put_process(struct rp_perf_copy *copy, struct rp_perf_process *proce
 		return 0;
 	process->is_put = true;
 	rp_perf_put_number(copy, process->pid);
-	rp_perf_put_text(copy, process->name);
-	rp_perf_put_text(copy, "");
+	put_text(copy, process->name);
+	put_text(copy, "");
 	return rp_perf_put(copy, RP_MACHINE_EXISTING_PROCESS, &place, NULL, 0);
 }
 
@@ -112,15 +115,15 @@ static int put_mapping(struct rp_perf_copy *copy, const struct rp_perf_process *
 	if (*id) {
 		snprintf(json, sizeof(json), "{\"type\":\"ELF\",\"build_id\":\"%s\"}", id);
 		rp_perf_put_number(copy, number);
-		rp_perf_put_text(copy, json);
-		rp_perf_put_text(copy, "");
+		put_text(copy, json);
+		put_text(copy, "");
 		ret = rp_perf_put(copy, RP_MACHINE_METADATA, &place, NULL, 0);
 	}
 	rp_perf_put_number(copy, number);
 	rp_perf_put_number(copy, mapped->start);
 	rp_perf_put_number(copy, mapped->end);
 	rp_perf_put_number(copy, mapped->offset);
-	rp_perf_put_text(copy, mapped->path);
+	put_text(copy, mapped->path);
 	rp_perf_put_number(copy, *id ? number : 0);
 	return ret ? ret : rp_perf_put(copy, RP_MACHINE_MAPPING, &place, NULL, 0);
 }
@@ -167,7 +170,7 @@ static int put_kernel_function(struct rp_perf_copy *copy, struct rp_perf_process
 	rp_perf_put_number(copy, process->kernel_mapping);
 	rp_perf_put_number(copy, symbol->start);
 	rp_perf_put_number(copy, end - 1);
-	rp_perf_put_text(copy, symbol->name);
+	put_text(copy, symbol->name);
 	return rp_perf_put(copy, RP_MACHINE_FUNCTION, &place, NULL, 0);
 }
 
@@ -191,16 +194,16 @@ int rp_perf_put_features(struct rp_perf_copy *copy)
 	int ret = 0;
 
 	if (features->host) {
-		rp_perf_put_string(copy, features->host);
-		rp_perf_put_string(copy, "");	/* the id of the boot is unknown */
+		put_string(copy, features->host);
+		put_string(copy, "");	/* the id of the boot is unknown */
 		ret = rp_perf_put(copy, RP_MACHINE_DESCRIPTION, &nowhere, NULL, 0);
 	}
 	if (ret || !features->command)
 		return ret;
 	snprintf(system, sizeof(system), "Linux %s", features->release ? features->release : "");
-	rp_perf_put_string(copy, features->command);
-	rp_perf_put_string(copy, system);
-	rp_perf_put_string(copy, features->machine ? features->machine : "");
+	put_string(copy, features->command);
+	put_string(copy, system);
+	put_string(copy, features->machine ? features->machine : "");
 	return rp_perf_put(copy, RP_MACHINE_PROCESS_INFO, &nowhere, NULL, 0);
 }
 

@@ -189,8 +189,14 @@ static void take_block(void *data, const struct rp_reader_block *read)
 	builder->type = NULL;
 }
 
-int rp_trace_index_build(struct rp_reader *reader, const struct rp_input *input,
-			 struct rp_trace_index *ret_index)
+/*
+ * Build the index of a trace, whose reader has returned no event yet, by reading all of it.
+ * @input: of the reader, to show the progress; or NULL.
+ *
+ * Return: 0, also for a damaged trace; -ECANCELED; -ENOMEM.
+ */
+static int build_index(struct rp_reader *reader, const struct rp_input *input,
+		       struct rp_trace_index *ret_index)
 {
 	struct index_builder builder = { .index = ret_index, .input = input };
 	const struct rp_reader_event *event;
@@ -243,7 +249,7 @@ static int build(const char *path, int signal_fd, struct rp_trace_index *index)
 
 	if (ret < 0)
 		return ret;
-	ret = rp_input_can_seek(&input) ? rp_trace_index_build(reader, &input, index) :
+	ret = rp_input_can_seek(&input) ? build_index(reader, &input, index) :
 	      -ESPIPE;
 	/* Without the file, the next command builds the index again. */
 	if (ret == 0 && input.bytes >= STORED_BYTES_MIN)

@@ -121,15 +121,6 @@ int rp_trace_index_open(const char *path, int signal_fd, struct rp_trace_index *
 /* NULL is allowed. */
 void rp_trace_index_close(struct rp_trace_index *index);
 
-/*
- * Build the index of a trace, whose reader has returned no event yet, by reading all of it.
- * @input: of the reader, to show the progress; or NULL.
- *
- * Return: 0, also for a damaged trace; -ECANCELED; -ENOMEM.
- */
-int rp_trace_index_build(struct rp_reader *reader, const struct rp_input *input,
-			 struct rp_trace_index *ret_index);
-
 void rp_trace_index_fini(struct rp_trace_index *index);
 
 /*

@@ -42,9 +42,6 @@ void rp_view_put_key(struct rp_format_out *out, const struct rp_view_trace *trac
 /* Return: the span with that key, or NULL. */
 const struct rp_view_span *rp_view_find_span(const struct rp_view_trace *trace, const char *key);
 
-/* Return: the first of the spans that starts at `from_ns` or later. */
-size_t rp_view_first_span(const struct rp_view_trace *trace, int64_t from_ns);
-
 /* Write the list of the names to which the spans of a timeline refer. */
 void rp_view_put_span_names(struct rp_format_out *out, const struct rp_view_trace *trace);
 

@@ -42,8 +42,8 @@ static uint64_t hash_thread(const void *rows, uint32_t number)
 	return rp_call_hash(threads[number]->process, threads[number]->thread);
 }
 
-size_t rp_view_trace_find_thread(const struct rp_view_trace *trace, uint64_t process,
-				 uint64_t thread)
+/* Return: the thread's index in `threads`; SIZE_MAX: the trace has no such thread. */
+static size_t find_thread(const struct rp_view_trace *trace, uint64_t process, uint64_t thread)
 {
 	const size_t mask = trace->by_thread_id.capacity - 1;
 
@@ -65,11 +65,11 @@ int rp_view_add_thread(struct rp_view_trace *trace, uint64_t process, uint64_t t
 		       uint32_t *ret_thread)
 {
 	struct rp_view_thread **grown;
-	size_t at = rp_view_trace_find_thread(trace, process, thread);
+	size_t at = find_thread(trace, process, thread);
 
 	if (at == SIZE_MAX && trace->thread_count + 1 >= RP_VIEW_THREADS_MAX) {
 		process = thread = 0;
-		at = rp_view_trace_find_thread(trace, 0, 0);
+		at = find_thread(trace, 0, 0);
 	}
 	if (at != SIZE_MAX) {
 		*ret_thread = (uint32_t)at;

@@ -196,10 +196,6 @@ void rp_view_trace_close(struct rp_view_trace *trace);
 int rp_view_trace_warn(struct rp_view_trace *trace, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Return: the thread's index in `threads`; SIZE_MAX: the trace has no such thread. */
-size_t rp_view_trace_find_thread(const struct rp_view_trace *trace, uint64_t process,
-				 uint64_t thread);
-
 /* Return: the name of the process, or NULL. */
 const char *rp_view_trace_process(const struct rp_view_trace *trace, uint64_t process);
 

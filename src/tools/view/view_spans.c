@@ -14,7 +14,8 @@
 #define SLOWEST 10u
 #define INSTANCES_MAX 10000u
 
-size_t rp_view_first_span(const struct rp_view_trace *trace, int64_t from_ns)
+/* Return: the first of the spans that starts at `from_ns` or later. */
+static size_t find_first_span(const struct rp_view_trace *trace, int64_t from_ns)
 {
 	return RP_PARTITION_POINT(i, trace->span_count, trace->all_spans[i].start_ns < from_ns);
 }
@@ -69,7 +70,7 @@ const struct rp_view_span *rp_view_find_span(const struct rp_view_trace *trace, 
 
 	if (!parse_key(key, &wanted))
 		return NULL;
-	for (size_t i = rp_view_first_span(trace, wanted.start_ns);
+	for (size_t i = find_first_span(trace, wanted.start_ns);
 	     i < trace->span_count && trace->all_spans[i].start_ns == wanted.start_ns; i++) {
 		const struct rp_view_span *span = &trace->all_spans[i];
 
@@ -160,7 +161,7 @@ static int count_spans(const struct rp_view_question *question, struct rp_span_t
 	const struct rp_view_trace *trace = question->trace;
 	int ret = 0;
 
-	for (size_t i = question->is_whole ? 0 : rp_view_first_span(trace, question->from);
+	for (size_t i = question->is_whole ? 0 : find_first_span(trace, question->from);
 	     ret == 0 && i < trace->span_count; i++) {
 		const struct rp_view_span *span = &trace->all_spans[i];
 
@@ -303,7 +304,7 @@ enum rp_view_status rp_view_answer_instances(const struct rp_view_question *ques
 
 	if (!found)
 		return rp_view_refuse(out, RP_VIEW_FAILED, "There is no memory.");
-	for (size_t i = question->is_whole ? 0 : rp_view_first_span(trace, question->from);
+	for (size_t i = question->is_whole ? 0 : find_first_span(trace, question->from);
 	     i < trace->span_count; i++) {
 		if (!question->is_whole && trace->all_spans[i].start_ns >= question->to)
 			break;
