@@ -114,6 +114,9 @@ CASES = (
     ('style', 'no licence', {'src/lib/base/b.h': 'int x;\n'}, 'no SPDX'),
     ('style', 'a long line',
      {'src/lib/base/b.h': LICENCE + '\t' * 12 + 'int xy;\n'}, '103 columns'),
+    ('style', 'a long line of Markdown',
+     {'README.md': f'```sh\n{"# x" * 40}\n```\n| {"a " * 60}|\n<https://{"x" * 100}>\n'
+                   f'{"a " * 51}b\n'}, 'README.md:6: 103 columns'),
     ('style', 'a long file', {'src/lib/base/b.h': LICENCE + 'int x;\n' * 600}, '601 lines'),
     ('style', 'a long function', {'src/lib/base/b.c': function(81)}, 'a function of 81 lines'),
     ('style', 'a function of one file that is not static',

@@ -4,7 +4,8 @@
 
 usage: style.py ROOT
 
-Every source file must name its licence. Lines have at most 100 columns, files at most 600 lines,
+Every source file must name its licence. Lines have at most 100 columns, also those of Markdown
+outside of tables, code and headings, unless they have one word. Files have at most 600 lines,
 functions at most 80. No file contains a note for later work or a path of one machine. Shell scripts
 must parse. A function with the prefix rp_ that is not public is used by several files: a function
 of one file is static, and has no prefix.
@@ -55,6 +56,17 @@ def check_source(path, lines):
             complaints.append(f'{path}:{number}: {columns} columns, more than {LINE_MAX}')
         if line != line.rstrip():
             complaints.append(f'{path}:{number}: blanks at the end of the line')
+    return complaints
+
+
+def check_markdown(path, lines):
+    complaints, is_code = [], False
+    for number, line in enumerate(lines, 1):
+        is_code ^= re.match(r'\s*```', line) is not None
+        if is_code or len(line) <= LINE_MAX or line.lstrip().startswith(('|', '#')):
+            continue
+        if len(line.lstrip('-*0123456789. ').split()) > 1:
+            complaints.append(f'{path}:{number}: {len(line)} columns, more than {LINE_MAX}')
     return complaints
 
 
@@ -132,6 +144,8 @@ def main():
         complaints += check_words(root, path, lines)
         if is_source(root, path):
             complaints += check_source(path, lines)
+        if path.endswith('.md'):
+            complaints += check_markdown(path, lines)
         if tree.is_c(path):
             complaints += check_functions(path, lines)
             codes[path] = tree.without_comments('\n'.join(lines))
