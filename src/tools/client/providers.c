@@ -95,8 +95,13 @@ void rp_provider_names_fini(struct rp_provider_names *names)
 	free(names->rows);
 }
 
-/* Whether the name needs no check: a provider that the library creates on demand, or "*". */
-static bool is_always_there(const char *name)
+bool rp_provider_names_have(const struct rp_provider_names *names, const char *name)
+{
+	return names->count && bsearch(&name, names->rows, names->count, sizeof(*names->rows),
+				       compare_names);
+}
+
+bool rp_provider_is_always_there(const char *name)
 {
 	static const char *const always[] = {
 		"*", "ringpipe", "System.Runtime", "System.Diagnostics.Metrics",
@@ -116,7 +121,8 @@ void rp_providers_explain(pid_t pid, const char *missing, const char *existing)
 		      "missing ones)", pid, missing, existing);
 }
 
-static void explain_missing(pid_t pid, const char *missing, const struct rp_provider_names *names)
+/* Return: the names with commas between them, for free(); NULL: no memory. */
+static char *list_names(const struct rp_provider_names *names)
 {
 	char *list = NULL;
 	size_t size;
@@ -126,11 +132,34 @@ static void explain_missing(pid_t pid, const char *missing, const struct rp_prov
 		fprintf(stream, "%s%s", i ? ", " : "", names->rows[i]);
 	if (stream && names->count > NAMES_SHOWN)
 		fprintf(stream, " and %zu more, see ringpipe list", names->count - NAMES_SHOWN);
+	if (stream && !names->count)
+		fputs("none", stream);
 	if (stream && fclose(stream) != 0) {
 		free(list);
 		list = NULL;
 	}
-	rp_providers_explain(pid, missing, !list ? "?" : *list ? list : "none");
+	return list;
+}
+
+static void explain_missing(pid_t pid, const char *missing, const struct rp_provider_names *names)
+{
+	char *list = list_names(names);
+
+	rp_providers_explain(pid, missing, list ? list : "?");
+	free(list);
+}
+
+void rp_providers_explain_absent(const char *command, const char *missing,
+				 struct rp_provider_names *existing)
+{
+	char *list;
+
+	if (existing->count)
+		qsort(existing->rows, existing->count, sizeof(*existing->rows), compare_names);
+	list = list_names(existing);
+	rp_tool_error("%s: found no process that has a provider '%s'; there are: %s "
+		      "(--allow-missing accepts missing ones)", command, missing,
+		      list ? list : "?");
 	free(list);
 }
 
@@ -174,7 +203,7 @@ int rp_providers_check_any(const struct rp_target *targets, size_t target_count,
 	size_t first = 0;
 	int ret = 0;
 
-	while (first < count && is_always_there(name_at(first, data)))
+	while (first < count && rp_provider_is_always_there(name_at(first, data)))
 		first++;
 	/* The later request for the session reports a process that does not answer. */
 	if (first == count || get_union(targets, target_count, &names))
@@ -182,9 +211,7 @@ int rp_providers_check_any(const struct rp_target *targets, size_t target_count,
 	for (size_t i = first; i < count; i++) {
 		const char *name = name_at(i, data);
 
-		if (is_always_there(name) ||
-		    (names.count && bsearch(&name, names.rows, names.count, sizeof(*names.rows),
-					    compare_names)))
+		if (rp_provider_is_always_there(name) || rp_provider_names_have(&names, name))
 			continue;
 		explain_missing(pid, name, &names);
 		ret = -ENOENT;

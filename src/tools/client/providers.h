@@ -3,6 +3,7 @@
 #ifndef RP_TOOL_PROVIDERS_H
 #define RP_TOOL_PROVIDERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tools/client/target.h"
@@ -20,9 +21,19 @@ struct rp_provider_names {
 int rp_provider_names_get(const struct rp_target *target, const char *what,
 			  struct rp_provider_names *ret_names);
 void rp_provider_names_fini(struct rp_provider_names *names);
+bool rp_provider_names_have(const struct rp_provider_names *names, const char *name);
+
+/* Whether the name needs no check: a provider that the library creates on demand, or "*". */
+bool rp_provider_is_always_there(const char *name);
 
 /* Print the error line for a provider that the process lacks; `existing`: those that it has. */
 void rp_providers_explain(pid_t pid, const char *missing, const char *existing);
+/*
+ * Print the error line of a command for a provider that no process has. The function sorts
+ * `existing`.
+ */
+void rp_providers_explain_absent(const char *command, const char *missing,
+				 struct rp_provider_names *existing);
 
 /*
  * Check that the process has each of the providers; `name_at(i, data)` returns the name of one. A

@@ -58,6 +58,7 @@ struct recording {
 	bool stats_seen;
 	bool own_unknown;		/* the runtime does not know ringpipe's own command */
 	bool providers_checked;		/* the providers of a command were */
+	bool searched_again;		/* plan->search asked for the second time */
 	bool stop_wanted;		/* a signal arrived before the session began */
 	uint64_t delivered;
 	uint64_t lost;
@@ -234,6 +235,11 @@ static void begin_session(struct recording *recording)
 	rp_message_begin(&recording->stats.request, RP_MESSAGE_RINGPIPE, RP_OWN_STATS);
 	rp_message_put_u64(&recording->stats.request, recording->session_id);
 	rp_message_end(&recording->stats.request);
+	/* Also if the session shall stop immediately: the command may be a short one. */
+	if (recording->plan->search) {
+		rp_provider_search_ask(recording->plan->search, recording->plan->target);
+		rp_provider_search_end_question(recording->plan->search);
+	}
 	if (recording->stop_wanted)
 		want_stop(recording);
 }
@@ -427,6 +433,11 @@ static void check_providers(struct recording *recording)
 							(void *)plan->providers) != 0;
 }
 
+static bool has_second_search(const struct recording *recording)
+{
+	return recording->plan->search && recording->phase == RUNNING && !recording->searched_again;
+}
+
 static void step_time(struct recording *recording)
 {
 	const struct rp_recording_plan *plan = recording->plan;
@@ -437,6 +448,10 @@ static void step_time(struct recording *recording)
 		want_stop(recording);
 	if (has_providers_to_check(recording) && now - recording->start_ms >= REGISTER_MS)
 		check_providers(recording);
+	if (has_second_search(recording) && now - recording->start_ms >= REGISTER_MS) {
+		recording->searched_again = true;
+		rp_provider_search_ask(plan->search, plan->target);
+	}
 	if (recording->phase == STOPPING && now - recording->heard_ms >= STOP_TIMEOUT_MS) {
 		line_clear(recording);
 		rp_tool_error("process %d did not end the trace within %d s; is it stopped?",
@@ -470,7 +485,7 @@ static int64_t next_wait(const struct recording *recording)
 		sooner(&timeout, recording->heard_ms + STOP_TIMEOUT_MS - now);
 	if (recording->phase == RUNNING && recording->plan->duration_ms)
 		sooner(&timeout, recording->start_ms + (int64_t)recording->plan->duration_ms - now);
-	if (has_providers_to_check(recording))
+	if (has_providers_to_check(recording) || has_second_search(recording))
 		sooner(&timeout, recording->start_ms + REGISTER_MS - now);
 	if (recording->phase != STARTING && recording->plan->live)
 		sooner(&timeout, recording->tick_ms - now);
@@ -554,6 +569,8 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	}
 	while (recording->phase != ENDED)
 		turn(recording);
+	if (plan->search && ret_result->end == RP_RECORDING_FAILED && !recording->stop_wanted)
+		rp_provider_search_end_question(plan->search);
 	finish_filter(recording);
 	rp_output_end_interruptible(output);
 	rp_exchange_end(&recording->collect.exchange);

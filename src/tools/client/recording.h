@@ -9,6 +9,7 @@
 #include "tools/trace/loss_table.h"
 #include "tools/trace/output.h"
 #include "tools/client/proc.h"
+#include "tools/client/provider_search.h"
 #include "tools/client/target.h"
 #include "ipc/message.h"
 
@@ -37,6 +38,14 @@ int rp_recording_check_providers(const struct rp_tool_options *options,
 int rp_recording_check_any(const struct rp_tool_options *options, const struct rp_target *targets,
 			   size_t target_count, pid_t pid,
 			   const struct rp_session_provider *providers, size_t count);
+
+/*
+ * Create a search for the providers that the options name, unless the options permit missing ones;
+ * then, and with the default, *ret_search becomes NULL. Return: 0; -errno, after an error line.
+ */
+int rp_recording_search_providers(const struct rp_tool_options *options, const char *command,
+				  const struct rp_session_provider *providers, size_t count,
+				  struct rp_provider_search **ret_search);
 
 /* The name of a provider of an array `data`, for rp_providers_check(). */
 const char *rp_recording_provider_name(size_t i, void *data);
@@ -77,6 +86,7 @@ struct rp_recording_plan {
 	struct rp_expression *until;		/* likewise: to watch for; or NULL */
 	struct rp_recording_progress *progress;	/* likewise: what to keep up to date */
 	bool report_missing;		/* of a command: providers that it lacks */
+	struct rp_provider_search *search;	/* of a command for many processes; or NULL */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
 	uint64_t duration_ms;		/* 0: until a signal */
 };

@@ -51,6 +51,16 @@ int rp_recording_check_any(const struct rp_tool_options *options, const struct r
 				      count, (void *)providers);
 }
 
+int rp_recording_search_providers(const struct rp_tool_options *options, const char *command,
+				  const struct rp_session_provider *providers, size_t count,
+				  struct rp_provider_search **ret_search)
+{
+	*ret_search = NULL;
+	if (!options->providers || options->given & RP_OPTION_MISSING)
+		return 0;
+	return rp_provider_search_create(command, providers, count, ret_search);
+}
+
 bool rp_recording_has_sampler(const struct rp_session_provider *providers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

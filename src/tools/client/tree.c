@@ -204,6 +204,7 @@ static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 	if (pipe2(status, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
 	fflush(NULL);
+	rp_provider_search_expect(tree->plan->search);
 	member->recorder = fork();
 	if (member->recorder == 0)
 		record(tree, member, status[1], parent);

@@ -49,6 +49,7 @@ struct run {
 	struct rp_record_sessions sessions;
 	bool has_sessions;
 	struct rp_record_providers providers;
+	bool lacks_provider;		/* no process has one of them, which was reported */
 	struct rp_expression *until;	/* of --until; or NULL */
 	int64_t elapsed_ms;
 	struct rp_recorder *recorder;
@@ -193,6 +194,7 @@ static int turn(struct run *run)
 	note_requests(run);
 	if (now_ms >= run->status_ms)
 		print_status(run, now_ms);
+	rp_provider_search_step(run->providers.search, false, run->live);
 	return rp_recorder_pass(run->recorder);
 }
 
@@ -236,6 +238,7 @@ static int record(struct run *run)
 	/* Also on a full disk, because the result has the losses of the sessions. */
 	if (run->has_sessions)
 		stopped = rp_record_sessions_stop(&run->sessions, &run->requests);
+	rp_provider_search_step(run->providers.search, true, false);
 	if (ret == 0) {
 		ret = stopped;
 		explain_failure(run, ret);
@@ -354,7 +357,7 @@ static int open_parts(struct run *run)
 					     run);
 		return 0;
 	}
-	if (rp_record_providers_parse(run->options->providers, &run->providers) < 0)
+	if (rp_record_providers_parse(run->options, &run->providers) < 0)
 		return -EINVAL;
 	run->machine.fd = rp_output_open_spool(&run->output, rp_target_directory());
 	if (run->machine.fd < 0)
@@ -368,8 +371,8 @@ static void close_parts(struct run *run)
 	rp_record_sessions_fini(&run->sessions, &run->requests);
 	if (run->has_sessions && run->machine.fd >= 0)
 		close(run->machine.fd);
-	free(run->providers.own);
-	free(run->providers.dotnet);
+	run->lacks_provider = rp_provider_search_has_failed(run->providers.search);
+	rp_record_providers_fini(&run->providers);
 }
 
 static int write_archive(struct run *run)
@@ -524,7 +527,7 @@ static int run_options(const struct rp_tool_options *options)
 		fclose(run.log);
 	free(path);
 	rp_expression_destroy(run.until);
-	return status ? status : run.child_status;
+	return status ? status : run.lacks_provider ? RP_EXIT_FAILURE : run.child_status;
 }
 
 int main(int argc, char **argv)

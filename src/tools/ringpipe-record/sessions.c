@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,14 +31,29 @@
 	"Microsoft-DotNETCore-SampleProfiler:0:4:HostOnly=1;SampleProfilerIntervalMS=10"
 #define DOTNET_PROVIDERS "Microsoft-Windows-DotNETRuntime:0x100003801d:4"
 
-int rp_record_providers_parse(const char *given, struct rp_record_providers *ret_providers)
+int rp_record_providers_parse(const struct rp_tool_options *options,
+			      struct rp_record_providers *ret_providers)
 {
+	const char *given = options->providers;
 	int ret = rp_recording_providers_parse(given ? given : OWN_PROVIDERS, "record",
 					       &ret_providers->own, &ret_providers->own_count);
 
-	return ret ? ret :
-	       rp_recording_providers_parse(given ? given : DOTNET_PROVIDERS, "record",
-					    &ret_providers->dotnet, &ret_providers->dotnet_count);
+	if (ret == 0)
+		ret = rp_recording_providers_parse(given ? given : DOTNET_PROVIDERS, "record",
+						   &ret_providers->dotnet,
+						   &ret_providers->dotnet_count);
+	if (ret == 0)
+		ret = rp_recording_search_providers(options, "record", ret_providers->own,
+						    ret_providers->own_count,
+						    &ret_providers->search);
+	return ret;
+}
+
+void rp_record_providers_fini(struct rp_record_providers *providers)
+{
+	rp_provider_search_destroy(providers->search);
+	free(providers->own);
+	free(providers->dotnet);
 }
 
 /* In the new process. Ctrl-C on a terminal is for the parent alone, which stops this process. */
@@ -72,6 +88,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 		.provider_count = providers->own_count,
 		.dotnet_providers = providers->dotnet,
 		.dotnet_provider_count = providers->dotnet_count,
+		.search = providers->search,
 		.buffer_mb = BUFFER_MB,
 		.format = 6,
 		.rundown = rp_recording_has_sampler(providers->own, providers->own_count),

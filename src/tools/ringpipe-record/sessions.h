@@ -19,10 +19,16 @@
 struct rp_record_providers {
 	struct rp_session_provider *own, *dotnet;	/* with libringpipe; of .NET */
 	size_t own_count, dotnet_count;
+	struct rp_provider_search *search;		/* for those of `own`; or NULL */
 };
 
-/* Parse a list in the form of --providers; NULL: the default. Return: 0; -errno, reported. */
-int rp_record_providers_parse(const char *given, struct rp_record_providers *ret_providers);
+/*
+ * Parse --providers, or the default, and create the search for providers that no process has.
+ * Return: 0; -errno, reported.
+ */
+int rp_record_providers_parse(const struct rp_tool_options *options,
+			      struct rp_record_providers *ret_providers);
+void rp_record_providers_fini(struct rp_record_providers *providers);
 
 /* The processes that get sessions. */
 struct rp_record_scope {

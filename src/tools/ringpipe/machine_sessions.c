@@ -108,6 +108,7 @@ static int add_member(struct machine *machine, const struct rp_target *target)
 		return -ENOMEM;
 	machine->rows = rows;
 	fflush(NULL);
+	rp_provider_search_expect(machine->sessions->search);
 	process = fork();
 	if (process == 0)
 		run_member(machine->sessions, target, parent);
@@ -192,9 +193,14 @@ int rp_machine_sessions_run(const struct rp_machine_sessions *sessions)
 			break;
 		poll(&wait, 1, SCAN_MS);
 		take_signals(&machine);
+		rp_provider_search_step(sessions->search, false, false);
 	}
+	rp_provider_search_step(sessions->search, true, false);
 	free(machine.rows);
 	if (ret)
 		rp_tool_error("%s: %s", sessions->command, strerror(-ret));
-	return ret ? RP_EXIT_FAILURE : machine.stops > 1 ? RP_EXIT_GAVE_UP : RP_EXIT_OK;
+	if (machine.stops > 1 && !ret)
+		return RP_EXIT_GAVE_UP;
+	return ret || rp_provider_search_has_failed(sessions->search) ? RP_EXIT_FAILURE :
+								       RP_EXIT_OK;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/client/provider_search.h"
 #include "tools/client/target.h"
 
 /* In memory that the processes share. */
@@ -29,6 +30,7 @@ struct rp_machine_sessions {
 	int signal_fd;			/* of rp_signals_open() */
 	uint64_t duration_ms;		/* 0: until a signal */
 	const struct rp_shared_output *output;
+	struct rp_provider_search *search;	/* which `run` uses; or NULL */
 	/*
 	 * Run a session until it ends, or a signal comes to `signal_fd`, in a process of its own.
 	 * Return: the exit status.
@@ -38,7 +40,8 @@ struct rp_machine_sessions {
 };
 
 /*
- * Run the sessions until a signal comes, the time ends, or nothing reads. Return: the exit status.
+ * Run the sessions until a signal comes, the time ends, or nothing reads. Return: the exit status;
+ * RP_EXIT_FAILURE if `search` reported a provider.
  */
 int rp_machine_sessions_run(const struct rp_machine_sessions *sessions);
 

@@ -316,11 +316,18 @@ static int run_member(void *data, const struct rp_target *target)
 /* Print the events of all processes, also of those that start later, until a signal. */
 static int tail_machine(struct tail *tail)
 {
-	return rp_machine_sessions_run(&(struct rp_machine_sessions){
+	int status;
+
+	if (rp_recording_search_providers(tail->options, "tail", tail->plan.providers,
+					  tail->plan.provider_count, &tail->plan.search))
+		return RP_EXIT_FAILURE;
+	status = rp_machine_sessions_run(&(struct rp_machine_sessions){
 		.command = "tail", .signal_fd = tail->plan.signal_fd,
 		.duration_ms = tail->plan.duration_ms, .output = &tail->shared->output,
-		.run = run_member, .data = tail,
+		.search = tail->plan.search, .run = run_member, .data = tail,
 	});
+	rp_provider_search_destroy(tail->plan.search);
+	return status;
 }
 
 static void print_totals(const struct tail *tail)

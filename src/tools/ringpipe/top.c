@@ -45,6 +45,7 @@ struct top {
 	struct rp_shared_output *output;	/* of several processes' blocks; or NULL */
 	int signal_fd;
 	const struct rp_target *target;
+	struct rp_provider_search *search;	/* of several processes; or NULL */
 	struct rp_expression *where;	/* NULL: all events */
 	struct rp_session_provider *parsed;	/* of --providers, with the texts */
 	size_t parsed_count;
@@ -353,6 +354,7 @@ static int run_session(struct top *top)
 		.provider_count = top->provider_count, .buffer_mb = top->options->buffer_mb,
 		.format = top->is_dotnet ? 4 : 6,
 		.duration_ms = top->output ? 0 : top->options->duration_ms,
+		.search = top->search,
 	};
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
 	int pipe_fds[2], ret;
@@ -459,7 +461,8 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 	top->is_dotnet = rp_providers_choose_format(target) == 4;
 	if (make_providers(top))
 		return RP_EXIT_FAILURE;
-	if (rp_recording_check_providers(top->options, target, top->parsed, top->parsed_count))
+	if (!top->output && rp_recording_check_providers(top->options, target, top->parsed,
+							 top->parsed_count))
 		return RP_EXIT_FAILURE;
 	ret = rp_top_board_init(&top->board, (double)top->options->refresh_ms / 1000,
 				top->is_dotnet, top->where);
@@ -508,11 +511,15 @@ static int show_machine(struct top *top)
 		return RP_EXIT_FAILURE;
 	}
 	rp_shared_output_init(top->output);
-	status = rp_machine_sessions_run(&(struct rp_machine_sessions){
-		.command = "top", .signal_fd = top->signal_fd,
-		.duration_ms = top->options->duration_ms, .output = top->output,
-		.run = run_member, .data = top,
-	});
+	status = RP_EXIT_FAILURE;
+	if (!rp_recording_search_providers(top->options, "top", top->parsed, top->parsed_count,
+					   &top->search))
+		status = rp_machine_sessions_run(&(struct rp_machine_sessions){
+			.command = "top", .signal_fd = top->signal_fd,
+			.duration_ms = top->options->duration_ms, .output = top->output,
+			.search = top->search, .run = run_member, .data = top,
+		});
+	rp_provider_search_destroy(top->search);
 	munmap(top->output, sizeof(*top->output));
 	return status;
 }

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every command that takes providers reports one that no process has. Runs in a PID namespace
+where only this test's processes are."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+from tool import PATIENCE
+from written import WrittenTest
+
+UNSHARE = ["unshare", "--pid", "--mount", "--mount-proc", "--fork"]
+# Which arguments, and whether the command runs on for processes that start later.
+COMMANDS = {
+    "collect": [(["-p", "PID"], False), (["--tree", "-p", "PID"], False)],
+    "flight start": [(["-p", "PID"], False)],
+    "tail": [(["-p", "PID"], False), (["-d", "1"], True)],
+    "top": [(["-p", "PID"], False), (["-d", "1"], True)],
+    "record": [(["-p", "PID", "-d", "1"], True), (["-d", "1"], True),
+               (["--", "sleep", "1"], True), (["--", "sleep", "0"], True)],
+    "counters monitor": [(["-p", "PID"], False)],
+    "counters collect": [(["-p", "PID"], False)],
+    "counters serve": [(["-p", "PID", "--port", "0"], False)],
+    "bpf count": [(["-p", "PID"], False)],
+    "bpf histogram": [(["-p", "PID", "--event", "Typo:any", "--field", "any"], False)],
+    "bpf print": [(["-p", "PID"], False)],
+}
+# The separate programs need libraries or rights that a machine may lack.
+CANNOT = re.compile("was not built|Cannot|cannot start|Operation not permitted")
+
+
+class Providers(WrittenTest):
+    def setUp(self):
+        super().setUp()
+        self.start_host()
+
+    def run_command(self, name, arguments, *more):
+        """Return the status, the output and the messages."""
+        option = "--counters" if name.startswith("counters") else "--providers"
+        words = [] if name == "bpf histogram" else [option, "Typo"]
+        if name in ("collect", "record"):
+            words += ["-f", "-o", "t.nettrace"]
+        process = self.start(*name.split(), *words, *more, *(
+            self.host.pid if word == "PID" else word for word in arguments))
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out.decode(), err.decode()
+
+    def test_every_command_with_providers_is_in_the_table(self):
+        commands = re.findall(r"^  ([a-z].{15}) \S",
+                              self.run_tool("help")[0].split("Examples:")[0], re.M)
+        found = {" ".join(name.split()) for name in commands
+                 if re.search("^ *--(providers|counters) LIST",
+                              self.run_tool("help", *name.split())[0], re.M)}
+        self.assertEqual(found, set(COMMANDS))
+
+    def test_a_provider_that_matches_nothing_is_an_error_line_and_an_exit_status(self):
+        for name, forms in COMMANDS.items():
+            for arguments, continues in forms:
+                with self.subTest(name, arguments=arguments):
+                    status, out, err = self.run_command(name, arguments)
+                    if name.split()[0] in ("bpf", "record") and CANNOT.search(err):
+                        self.skipTest(err)
+                    self.assertEqual(status, 1, err)
+                    wanted = f"{name}: found no process that has a provider 'Typo'; there are: " \
+                        if continues else \
+                        f"process {self.host.pid} has no provider 'Typo'; it has: "
+                    line, = re.findall(f"^ringpipe: {wanted}(.*)", err, re.M)
+                    self.assertIn("Test-Written", line.split(" (")[0].split(", "))
+                    if not continues:
+                        self.assertEqual(out, "")
+                    if name == "collect":
+                        self.assertFalse(os.path.exists(self.path("t.nettrace")))
+
+    def test_commands_for_many_processes_accept_what_one_process_has(self):
+        other = ["--providers", "Test-Written,*"]
+        for name in "tail", "top", "record":
+            for arguments, continues in COMMANDS[name]:
+                if not continues:
+                    continue
+                for providers in other, ["--allow-missing"]:
+                    with self.subTest(name, arguments=arguments, providers=providers):
+                        status, _, err = self.run_command(name, arguments, *providers)
+                        if CANNOT.search(err):
+                            self.skipTest(err)
+                        self.assertEqual((status, "found no process" in err), (0, False), err)
+
+    def test_a_report_comes_while_the_command_runs_on(self):
+        for name in "tail", "top":
+            process = self.start(name, "--providers", "Typo")
+            self.assertIn(b"found no process that has a provider 'Typo'",
+                          process.stderr.readline())
+            self.assertIsNone(process.poll())
+            process.send_signal(signal.SIGINT)
+            self.finish(process, 1)
+
+
+def main():
+    if os.environ.get("INSIDE"):
+        unittest.main()
+    if subprocess.run([*UNSHARE, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        print("needs the right to create a PID namespace")
+        sys.exit(77)
+    os.execvpe("unshare", [*UNSHARE, sys.executable, *sys.argv], {**os.environ, "INSIDE": "1"})
+
+
+if __name__ == "__main__":
+    main()
