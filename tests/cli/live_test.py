@@ -13,11 +13,13 @@ import subprocess
 import time
 import unittest
 
+import nettrace_decode
 from tool import PATIENCE, TOOL, ToolTest
 
 HOST = os.environ.get("HOST", "")
 FLOOD = os.environ.get("FLOOD", "")
 ASKED = os.environ.get("ASKED", "")
+CUT = 0xc07  # the last frame of a stack that was cut
 
 
 class Live(ToolTest):
@@ -305,16 +307,17 @@ class Live(ToolTest):
         self.finish(process, 0)
         self.assertRegex(seen.decode(), r"\d+ events?  [0-9.]+ k?B  0 lost")
 
-    def test_each_event_reaches_standard_output_before_the_next_is_written(self):
-        """The host writes an event when it is asked to, and is asked when the last one is here, so
-        only time can flush it."""
+    def collect_asked(self, count, *arguments):
+        """Collect events of a host that writes one when it is asked to, and is asked when the last
+        one is here, so only time can flush it. Return the trace, and how long each event took."""
         host = self.start_host(program=ASKED)
-        process = self.start("collect", "-p", host.pid, "--providers", "Test-Asked", "-o", "-")
+        process = self.start("collect", "-p", host.pid, "--providers", "Test-Asked", "-o", "-",
+                             *arguments)
         seen, delays_ms = b"", []
         self.wait_until(lambda: any(
             (row["kind"], row["provider"]) == ("session", "Test-Asked")
             for row in json.loads(self.run_tool("list", host.pid, "--format=json")[0])))
-        for serial in range(0x1d5a9c3e7b24f600, 0x1d5a9c3e7b24f600 + 100):
+        for serial in range(0x1d5a9c3e7b24f600, 0x1d5a9c3e7b24f600 + count):
             asked = time.monotonic()
             host.stdin.write(b".")
             host.stdin.flush()
@@ -324,7 +327,41 @@ class Live(ToolTest):
                 seen += os.read(process.stdout.fileno(), 65536)
             delays_ms.append((time.monotonic() - asked) * 1000)
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(PATIENCE), 0)
+        seen += process.communicate(timeout=PATIENCE)[0]
+        self.assertEqual(process.returncode, 0)
+        return seen, delays_ms
+
+    def test_stacks_that_a_writer_cut_are_marked_and_counted(self):
+        """The rules of the first stack are not cached, so it ends with the mark. The drain thread
+        caches a rule for each later stack, until one reaches main()."""
+        trace, _ = self.collect_asked(20, "--stacks")
+        stacks, rules = [], 0
+        for line in nettrace_decode.decode(trace):
+            head, _, stack = line.partition("\t")
+            frames = [number for number, in struct.iter_unpack("<Q", bytes.fromhex(stack))]
+            if "Test-Asked|" in head:
+                stacks.append(frames)
+            else:
+                self.assertNotIn(CUT, frames)
+            if "ringpipe|" in head and "|StacksCut|" in head:
+                rules += int.from_bytes(bytes.fromhex(head.split()[-1]), "little")
+        self.assertEqual(len(stacks), 20)
+        self.assertEqual((stacks[0][-1], CUT in stacks[-1]), (CUT, False))
+        for frames in stacks:  # of one call, so a cut one is a part of the whole one
+            correct = frames[:-1] if frames[-1] == CUT else frames
+            self.assertEqual(correct, stacks[-1][:len(correct)])
+            self.assertIn(frames[-1], (CUT, stacks[-1][-1]))
+        cut = sum(frames[-1] == CUT for frames in stacks)
+        path = self.write("t.nettrace", trace)
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])
+        self.assertEqual((summary["stacks"], summary["stacks_cut"],
+                          summary["unwind_rules_missing"]), (20, cut, rules))
+        self.assertGreater(rules, 0)
+        self.assertIn(f"Stacks     20, {cut} of them cut: {rules} unwind rules not cached yet\n",
+                      self.run_tool("report", path)[0])
+
+    def test_each_event_reaches_standard_output_before_the_next_is_written(self):
+        delays_ms = self.collect_asked(100)[1]
         print(f"# figure: a single event reaches the reader of collect -o - after "
               f"{statistics.median(delays_ms):.1f} ms (median of {len(delays_ms)}), at most "
               f"{max(delays_ms):.1f} ms")
