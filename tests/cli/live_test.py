@@ -10,10 +10,12 @@ import signal
 import statistics
 import struct
 import subprocess
+import sys
 import time
 import unittest
 
 import nettrace_decode
+from server import socket_path
 from tool import PATIENCE, TOOL, ToolTest
 
 HOST = os.environ.get("HOST", "")
@@ -177,6 +179,68 @@ class Live(ToolTest):
                           for row in rows],
                          [("tick", 1, 4, 1, [("serial", "u64"), ("text", "string")]),
                           ("reported", 2, 4, 2, [("arguments", "string")])])
+
+    def explained(self, pid, wanted, **options):
+        """Expect a reason from collect for a process."""
+        err = self.finish(self.start("collect", "-p", pid, **options), 1)[1]
+        self.assertRegex(err, rf"\Aringpipe: .*{wanted}.*\n\Z")
+        self.assertIn(f"process {pid}", err)
+
+    def start_other(self, *command, **options):
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env={**self.environment, **options})
+        self.addCleanup(self.reap, process)
+        return process
+
+    def test_the_reason_why_a_process_cannot_be_collected_is_true(self):
+        """Each of these processes lacks a socket for one of the reasons that collect states."""
+        with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
+            self.explained(int(file.read()), "there is no process")  # ids are below
+        self.explained(self.start_other("cat").pid, "neither libringpipe.so nor .NET is loaded")
+        ended = self.start_other("cat")
+        ended.kill()
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        self.explained(ended.pid, "kernel thread, or its main thread has ended")
+        headless = self.start_other(sys.executable, "-c", """
+import ctypes, threading
+threading.Thread(target=ctypes.CDLL(None).pause).start()
+print(flush=True)
+ctypes.CDLL(None).pthread_exit(None)""")
+        headless.stdout.readline()
+        self.wait_until(lambda: not self.maps(headless.pid))
+        self.assertIsNone(headless.poll())
+        self.explained(headless.pid, "kernel thread, or its main thread has ended")
+
+    @staticmethod
+    def maps(pid):
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+            return file.read()
+
+    def test_the_reason_why_a_process_with_ringpipe_cannot_be_collected_is_true(self):
+        silent = self.start_other(HOST, RINGPIPE_DIAGNOSTICS="0")
+        self.assertEqual(int(silent.stdout.readline()), silent.pid)
+        is_shared = "/libringpipe.so" in self.maps(silent.pid)
+        self.explained(silent.pid, "its diagnostics are disabled")
+        unable = self.start_other(HOST, TMPDIR=self.path("missing"))
+        self.assertEqual(int(unable.stdout.readline()), unable.pid)
+        if is_shared:
+            self.explained(unable.pid, f"in {self.path('missing')}: .*the directory is missing")
+        host = self.start_host()
+        os.unlink(socket_path(self.directory, host.pid))
+        if is_shared:
+            self.explained(host.pid, "its socket was removed")
+        host = self.start_host()
+        host.kill()
+        os.waitid(os.P_PID, host.pid, os.WEXITED | os.WNOWAIT)
+        self.explained(host.pid, "no process listens on .* any more")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a second user")
+    def test_the_reason_why_another_users_process_cannot_be_collected_is_true(self):
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        os.chmod(self.directory, 0o777)
+        self.explained(self.start_other("cat").pid, r"environ: Permission denied\)", **nobody)
+        host = self.start_host()
+        self.explained(host.pid, r"no access to .*; run as its user \(root\) or root", **nobody)
 
     def test_a_provider_that_the_process_lacks_is_an_error_at_the_start(self):
         host = self.start_host()

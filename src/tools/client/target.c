@@ -425,20 +425,21 @@ static void explain_missing(const struct rp_proc *process)
 	int ret = rp_proc_directory(process->pid, &directory);
 
 	if (ret == -ESRCH || code == RP_PROC_NO_MEMORY)
-		rp_tool_error("process %d has no diagnostics socket: it is a kernel thread, or has "
-			      "ended", process->pid);
+		rp_tool_error("process %d has no diagnostics socket: it is a kernel thread, or its "
+			      "main thread has ended", process->pid);
 	else if (ret < 0)
 		rp_tool_error("process %d has no diagnostics socket in %s or /proc/net/unix, and "
 			      "its TMPDIR cannot be read (/proc/%d/environ: %s)", process->pid,
 			      rp_target_directory(), process->pid, strerror(-ret));
 	else if (code == RP_PROC_OTHER)
 		rp_tool_error("process %d has no diagnostics socket: neither libringpipe.so nor "
-			      ".NET is loaded there", process->pid);
+			      ".NET is loaded there; if one of them is linked statically, its "
+			      "diagnostics are disabled or failed to start", process->pid);
 	else
 		rp_tool_error("process %d has no diagnostics socket in %s: its diagnostics "
-			      "are disabled, or it could not create a socket there (the "
-			      "directory is missing or read-only, or its name is too long)",
-			      process->pid, directory);
+			      "are disabled, its socket was removed, it is starting or ending, "
+			      "or it could not create a socket there (the directory is missing "
+			      "or read-only, or its name is too long)", process->pid, directory);
 	free(directory);
 }
 
