@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # ringpipe as a subproject of another meson project: dependency('ringpipe') is the library, shared
-# or static, and nothing but the library, its command and pages comes along.
+# or static, and nothing but the library, its command and pages comes along. The commands of README
+# that install only the library and the command build nothing else either.
 #
 # usage: dependency_test.sh SOURCE MESON CC CXX SANITIZERS
 set -uo pipefail
@@ -46,13 +47,22 @@ set_up()
 		-Db_sanitize="$sanitizers"
 }
 
-# Lists targets by the folder that defines them.
+# Runs the line of README, in the folder `release` and with this build's compilers.
+set_up_as_readme_says()
+{
+	local line
+	line=$(block sh | grep '^meson setup build/release ') || return
+	read -ra line <<<"${line/#meson setup build\/release/}"
+	CC=$cc CXX=$cxx "$meson" setup "$work/release" "$source" "${line[@]}"
+}
+
+# only_the_library_is_built BUILD SOURCE: lists targets by the folder of SOURCE that defines them.
 only_the_library_is_built()
 {
-	"$meson" introspect "$work/build" --targets >"$work/targets.json" &&
-		python3 - "$work/targets.json" <<-'END'
+	"$meson" introspect "$work/$1" --targets >"$work/targets.json" &&
+		python3 - "$work/targets.json" "$2/" <<-'END'
 		import json, sys
-		inside = [target["defined_in"].partition("/subprojects/ringpipe/")[2]
+		inside = [target["defined_in"].partition(sys.argv[2])[2]
 		          for target in json.load(open(sys.argv[1]))]
 		folders = {path.partition("/")[0] for path in inside} - {""}
 		print(folders)
@@ -62,7 +72,7 @@ only_the_library_is_built()
 
 there_is_no_test()
 {
-	"$meson" introspect "$work/build" --tests >"$work/tests.json" && cat "$work/tests.json" &&
+	"$meson" introspect "$work/$1" --tests >"$work/tests.json" && cat "$work/tests.json" &&
 		[[ $(cat "$work/tests.json") == '[]' ]]
 }
 
@@ -86,12 +96,17 @@ uses_shared_library()
 echo "TAP version 13"
 check "a project with ringpipe as a subproject" make_project
 check "meson configures it" set_up
-check "tests, benchmarks and examples are left out" only_the_library_is_built
-check "no test comes along" there_is_no_test
+check "tests, benchmarks and examples are left out" \
+	only_the_library_is_built build /subprojects/ringpipe
+check "no test comes along" there_is_no_test build
 check "programs and a plugin link with -z defs" build_programs
 check "the shared library is used where it was asked for" uses_shared_library with-shared
 check "the static library is used where it was asked for" \
 	eval '! uses_shared_library with-static && ! uses_shared_library libplugin.so'
 check "the program with the shared library is traced" trace_example with-shared
 check "the program with the static library is traced" trace_example with-static
+check "meson configures what README's commands install" set_up_as_readme_says
+check "README's commands build no test, benchmark or example" \
+	only_the_library_is_built release "$source"
+check "README's commands build nothing for tests to run" there_is_no_test release
 finish
