@@ -87,14 +87,20 @@ class Providers(WrittenTest):
                             self.skipTest(err)
                         self.assertEqual((status, "found no process" in err), (0, False), err)
 
-    def test_a_report_comes_while_the_command_runs_on(self):
+    def test_a_report_comes_while_the_command_runs_on_and_a_later_process_may_have_it(self):
+        self.end_host()
         for name in "tail", "top":
-            process = self.start(name, "--providers", "Typo")
-            self.assertIn(b"found no process that has a provider 'Typo'",
-                          process.stderr.readline())
-            self.assertIsNone(process.poll())
-            process.send_signal(signal.SIGINT)
-            self.finish(process, 1)
+            for status in 1, 0:
+                process = self.start(name, "--providers", "Test-Written")
+                self.assertIn(b"found no process that has a provider 'Test-Written'",
+                              process.stderr.readline())
+                self.assertIsNone(process.poll())
+                if status == 0:
+                    self.start_host()
+                    self.wait_until(self.is_traced)
+                    self.end_host()
+                process.send_signal(signal.SIGINT)
+                self.finish(process, status)
 
 
 def main():

@@ -25,7 +25,8 @@ struct rp_provider_search {
 	const struct rp_session_provider *providers;
 	size_t count;
 	int64_t due_ms;			/* 0: not started */
-	bool is_over, has_failed;
+	bool is_over;
+	bool has_reported;		/* a provider that is missing */
 	uint32_t questions;		/* atomic: recorders that have not asked yet */
 	bool may_have_all;		/* a process does not report its providers */
 	uint32_t name_count;		/* atomic; can be above NAMES_MAX */
@@ -96,28 +97,41 @@ void rp_provider_search_expect(struct rp_provider_search *search)
 		rp_add_relaxed(&search->questions, 1);
 }
 
-void rp_provider_search_end_question(struct rp_provider_search *search)
+static void take_names(struct rp_provider_search *search, const struct rp_provider_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		add_name(search, names->rows[i]);
+	for (size_t i = 0; i < search->count; i++) {
+		if (rp_provider_names_have(names, search->providers[i].name))
+			rp_store_relaxed(&search->found[i], true);
+	}
+}
+
+void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target,
+			    bool is_first)
+{
+	struct rp_provider_names names;
+	const int ret = rp_provider_names_get(target, NULL, &names);
+
+	if (ret == 0) {
+		take_names(search, &names);
+		rp_provider_names_fini(&names);
+	} else if (is_first || ret == -EOPNOTSUPP) {
+		rp_store_relaxed(&search->may_have_all, true);
+	}
+	if (is_first)
+		rp_provider_search_skip(search);
+}
+
+void rp_provider_search_skip(struct rp_provider_search *search)
 {
 	/* After the providers were stored, for rp_load_acquire(). */
 	rp_add_seq_cst(&search->questions, -1u);
 }
 
-void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target)
+static bool is_found(const struct rp_provider_search *search, size_t i)
 {
-	struct rp_provider_names names;
-	const int ret = rp_provider_names_get(target, NULL, &names);
-
-	if (ret == -EOPNOTSUPP)
-		rp_store_relaxed(&search->may_have_all, true);
-	if (ret)
-		return;
-	for (size_t i = 0; i < names.count; i++)
-		add_name(search, names.rows[i]);
-	for (size_t i = 0; i < search->count; i++) {
-		if (rp_provider_names_have(&names, search->providers[i].name))
-			rp_store_relaxed(&search->found[i], true);
-	}
-	rp_provider_names_fini(&names);
+	return rp_load_relaxed(&search->may_have_all) || rp_load_relaxed(&search->found[i]);
 }
 
 static void report(struct rp_provider_search *search, bool has_status_line)
@@ -125,8 +139,6 @@ static void report(struct rp_provider_search *search, bool has_status_line)
 	char *rows[NAMES_MAX];
 	struct rp_provider_names names = { .rows = rows };
 
-	if (rp_load_relaxed(&search->may_have_all))
-		return;
 	for (size_t i = 0; i < NAMES_MAX; i++) {
 		char *text = search->names[i].text;
 
@@ -134,12 +146,12 @@ static void report(struct rp_provider_search *search, bool has_status_line)
 			rows[names.count++] = text;
 	}
 	for (size_t i = 0; i < search->count; i++) {
-		if (rp_load_relaxed(&search->found[i]))
+		if (is_found(search, i))
 			continue;
-		if (has_status_line && !search->has_failed)
+		if (has_status_line && !search->has_reported)
 			rp_status_line_clear();
 		rp_providers_explain_absent(search->command, search->providers[i].name, &names);
-		search->has_failed = true;
+		search->has_reported = true;
 	}
 }
 
@@ -163,5 +175,9 @@ void rp_provider_search_step(struct rp_provider_search *search, bool is_end, boo
 
 bool rp_provider_search_has_failed(const struct rp_provider_search *search)
 {
-	return search && search->has_failed;
+	for (size_t i = 0; search && search->has_reported && i < search->count; i++) {
+		if (!is_found(search, i))
+			return true;
+	}
+	return false;
 }

@@ -24,16 +24,17 @@ int rp_provider_search_create(const char *command, const struct rp_session_provi
 			      size_t count, struct rp_provider_search **ret_search);
 void rp_provider_search_destroy(struct rp_provider_search *search);
 
-/* Before a recorder starts: wait for its rp_provider_search_end_question(). NULL: do nothing. */
+/* Before a recorder starts: wait for its first question. NULL: do nothing. */
 void rp_provider_search_expect(struct rp_provider_search *search);
 
 /*
- * In a recorder: ask the process for its providers. A .NET runtime does not report them, so it may
- * have each of them.
+ * In a recorder whose session has begun: ask the process for its providers. A .NET runtime does not
+ * report them, so it may have each of them, as may a process that ends before the first answer.
  */
-void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target);
-/* In a recorder, once: it has asked for the first time, or the process cannot be recorded. */
-void rp_provider_search_end_question(struct rp_provider_search *search);
+void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target,
+			    bool is_first);
+/* In a recorder that cannot ask, because the process cannot be recorded. */
+void rp_provider_search_skip(struct rp_provider_search *search);
 
 /*
  * In the command, repeatedly: print an error line for each provider that no process has, once, when
@@ -43,7 +44,10 @@ void rp_provider_search_end_question(struct rp_provider_search *search);
  */
 void rp_provider_search_step(struct rp_provider_search *search, bool is_end, bool has_status_line);
 
-/* Return: whether an error line was printed. NULL: false. */
+/*
+ * Return: whether an error line was printed for a provider that no process has had since. NULL:
+ * false.
+ */
 bool rp_provider_search_has_failed(const struct rp_provider_search *search);
 
 #endif

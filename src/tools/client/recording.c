@@ -236,10 +236,8 @@ static void begin_session(struct recording *recording)
 	rp_message_put_u64(&recording->stats.request, recording->session_id);
 	rp_message_end(&recording->stats.request);
 	/* Also if the session shall stop immediately: the command may be a short one. */
-	if (recording->plan->search) {
-		rp_provider_search_ask(recording->plan->search, recording->plan->target);
-		rp_provider_search_end_question(recording->plan->search);
-	}
+	if (recording->plan->search)
+		rp_provider_search_ask(recording->plan->search, recording->plan->target, true);
 	if (recording->stop_wanted)
 		want_stop(recording);
 }
@@ -450,7 +448,7 @@ static void step_time(struct recording *recording)
 		check_providers(recording);
 	if (has_second_search(recording) && now - recording->start_ms >= REGISTER_MS) {
 		recording->searched_again = true;
-		rp_provider_search_ask(plan->search, plan->target);
+		rp_provider_search_ask(plan->search, plan->target, false);
 	}
 	if (recording->phase == STOPPING && now - recording->heard_ms >= STOP_TIMEOUT_MS) {
 		line_clear(recording);
@@ -570,7 +568,7 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	while (recording->phase != ENDED)
 		turn(recording);
 	if (plan->search && ret_result->end == RP_RECORDING_FAILED && !recording->stop_wanted)
-		rp_provider_search_end_question(plan->search);
+		rp_provider_search_skip(plan->search);
 	finish_filter(recording);
 	rp_output_end_interruptible(output);
 	rp_exchange_end(&recording->collect.exchange);
