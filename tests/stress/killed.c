@@ -7,10 +7,10 @@
  *
  *	confirmed <= n <= confirmed + 1
  *
- * where the additional event is the one whose call had not returned. The losses that the trace states
- * are at most those that the threads counted, and one more for each call that had not returned. They
- * are at least those that the threads had counted when a flush began that has returned. One thread
- * alone finds a ring for each loss, so the recovered number of its losses is exact, too.
+ * where the additional event is the one whose call had not returned. The losses that the trace
+ * states are at most those that the threads counted, and one more for each call that had not
+ * returned. They are at least those that the threads had counted when a flush began that has
+ * returned. A thread alone finds a ring for each loss, so the number of its losses is exact, too.
  *
  * usage: stress-killed [KILLS]. The default is 25 kills, or 100 in the long form.
  */
