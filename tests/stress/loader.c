@@ -142,7 +142,7 @@ static const char *left_out = "";
 /* Does each kind but one, in a different order in each thread. */
 static void *do_all(void *data)
 {
-	size_t order[64], count = 0;
+	size_t order[128], count = 0;
 	uint64_t state = (uintptr_t)data + (uint64_t)getpid();
 
 	for (size_t i = 0; i < loader_kind_count; i++) {
