@@ -203,9 +203,9 @@ struct rp_session_stats {
  * -EBADF if output_fd is closed, or not open for writing; -EPERM if the directory for recovery
  * belongs to another user, or others may write to it; -ENOSPC, -EFBIG if there is no space for the
  * rings in that directory; -ENOSPC if RP_SESSIONS_MAX sessions are running; -EBUSY if another
- * session writes to the file, or rolls these files; -ENOMEM if an allocation fails; -EPERM, -ENOSYS
- * if a filter refuses the system call that rp_error_call() names; or an error of open(2) for the
- * path.
+ * session writes to the file, or rolls these files; -ENOMEM if an allocation fails; -ENOENT if
+ * recover_path or roll_bytes is set and /proc is not mounted; -EPERM, -ENOSYS if a filter refuses
+ * the system call that rp_error_call() names; or an error of open(2) for the path.
  */
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session);

@@ -155,7 +155,7 @@ static bool read_environment(struct environment *ret_environment)
 /* Report a setting that failed, since no return value can. */
 static void warn_about(const char *what, const char *value, int error)
 {
-	const char *call = error == EPERM || error == ENOSYS ? rp_failed_call : NULL;
+	const char *call = rp_failed_call_for(error);
 
 	rp_warn("ringpipe: %s \"%s\": %s%s%s\n", what, value, rp_text_error(error),
 		call ? " from " : "", call ? call : "");

@@ -289,6 +289,16 @@ class Recover(ToolTest):
                 self.assertEqual(os.listdir(self.path("keep")), [])
                 os.rmdir(self.path("keep"))
 
+    def test_without_proc_the_error_names_the_call_and_no_directory_is_left(self):
+        hide = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec $0"]
+        if subprocess.run(hide + ["true"], check=False, stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("cannot hide /proc")
+        done = subprocess.run(hide + [HOST], input=b"\n", stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.environment,
+                              cwd=self.directory, check=False, timeout=PATIENCE)
+        self.assertIn(b"No such file or directory from readlink\n", done.stderr)
+        self.assertEqual(os.listdir(self.path("keep")), [])
+
     def test_modes_are_the_owners_alone(self):
         kept = self.leave()
         self.assertEqual(os.stat(self.path("keep")).st_mode & 0o777, 0o700)

@@ -28,4 +28,13 @@ static inline int rp_failed_with(const char *call, int error)
 	return -error;
 }
 
+/*
+ * Return: the name of the last failed call, if `error` alone does not show the cause: a filter
+ * refuses the call (EPERM, ENOSYS), or /proc is missing (ENOENT). Otherwise NULL.
+ */
+static inline const char *rp_failed_call_for(int error)
+{
+	return error == EPERM || error == ENOSYS || error == ENOENT ? rp_failed_call : NULL;
+}
+
 #endif

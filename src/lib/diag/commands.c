@@ -269,11 +269,14 @@ static enum rp_hresult session_stats(struct rp_command *command, uint8_t id,
 
 static enum rp_hresult refuse_recorder(struct rp_command *command, enum rp_hresult hr, int error)
 {
+	const char *call = rp_failed_call_for(-error);
+
 	if (hr == RP_HRESULT_INVALID_OPERATION)
 		snprintf(command->refusal, sizeof(command->refusal),
 			 "a flight recorder runs already");
 	else
-		snprintf(command->refusal, sizeof(command->refusal), "%s", rp_text_error(-error));
+		snprintf(command->refusal, sizeof(command->refusal), "%s%s%s",
+			 rp_text_error(-error), call ? " from " : "", call ? call : "");
 	return hr;
 }
 

@@ -183,9 +183,28 @@ static void leave_directory(struct rp_recovery_files *recovery)
 	recovery->path = NULL;
 }
 
+/* Open the new directory, or remove it: without /proc, its path is unknown. */
+static int open_directory(struct rp_recovery_files *recovery, int parent, const char *name)
+{
+	int ret = 0;
+
+	recovery->fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (recovery->fd < 0) {
+		ret = rp_failed("openat");
+	} else {
+		rp_file_identify(recovery->fd, &recovery->file);
+		recovery->path = rp_file_path(recovery->fd);
+		if (!recovery->path)
+			ret = rp_failed("readlink");
+	}
+	if (ret != 0)
+		(void)unlinkat(parent, name, AT_REMOVEDIR);
+	return ret;
+}
+
 static int make_directory(struct rp_recovery_files *recovery, const struct rp_recovery_setup *setup)
 {
-	int parent = open_parent(setup->parent), ret = 0;
+	int parent = open_parent(setup->parent), ret;
 	char name[64];
 
 	if (parent < 0)
@@ -193,18 +212,8 @@ static int make_directory(struct rp_recovery_files *recovery, const struct rp_re
 	snprintf(name, sizeof(name), "%d-%llx", (int)getpid(), (unsigned long long)setup->start_ns);
 	if (mkdirat(parent, name, 0700) != 0)
 		ret = rp_failed("mkdirat");
-	if (ret == 0) {
-		recovery->fd = openat(parent, name,
-				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (recovery->fd < 0)
-			ret = rp_failed("openat");
-	}
-	if (ret == 0) {
-		rp_file_identify(recovery->fd, &recovery->file);
-		recovery->path = rp_file_path(recovery->fd);
-		if (!recovery->path)
-			ret = rp_failed("readlink");
-	}
+	else
+		ret = open_directory(recovery, parent, name);
 	close(parent);
 	return ret;
 }
