@@ -225,6 +225,8 @@ CERTAIN = [
     Mutation('an event in a ring that was given up is not counted', HOLDERS,
              'session, RP_LOSS_DAMAGED, unfinished);',
              'session, RP_LOSS_DAMAGED, 0 & unfinished);', ['stress-leaving']),
+    Mutation('late holders add no locks', HOLDERS, 'add_locks(session, late);', '',
+             ['stress-releasing']),
 
     Mutation('large records of a flight recorder need a lock', ENABLE,
              'session->ring_bytes / RP_RING_SUBBUFS : 0', '0 : 0', ['core_snapshot']),
@@ -305,7 +307,7 @@ OUTSIDE = [
              'src/lib/diag/limits.c',
              'taken += rp_server.sendings[i].taken;', ';', ['diag_recorder']),
     Mutation('a holder loses its lock while a handler sleeps', 'src/lib/core/left_frames.c',
-             'frame - words[i] < HANDLERS_BYTES', '0', ['stress-leaving']),
+             'frame - words[i] < HANDLERS_BYTES', '0', ['stress-releasing']),
     Mutation('the events of a cut block do not count as delivered',
              'src/lib/nettrace/delivery.c', 'if (block->begin < to)', 'if (0)',
              ['meson-delivered']),

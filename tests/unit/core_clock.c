@@ -64,6 +64,7 @@ static void set_up(void)
 			cr_assert_eq(rp_ring_create(RING_BYTES, i, &fallbacks[s][i]), 0);
 			slot->fallback[i].ring = fallbacks[s][i];
 		}
+		slot->lock_count = RP_FALLBACKS;
 		slot->ring_count = ring_count;
 		slot->rings = rings[s];
 		slot->clock = RP_SLOT_CLOCK_TICKS;

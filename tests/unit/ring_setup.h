@@ -92,6 +92,7 @@ static void reset_before(const struct path *path)
 		reset_ring(before_fallbacks[i], false, path);
 		slot->fallback[i].ring = before_fallbacks[i];
 	}
+	slot->lock_count = RP_FALLBACKS;
 	slot->ring_count = ring_count;
 	slot->rings = path->missing_before ? no_rings : before_rings;
 	slot->busy = slot->too_big = GENERATION;
@@ -130,6 +131,7 @@ static void reset_slot(const struct path *path)
 		reset_overwriting(rings[i], path->rest);
 	for (unsigned int i = 0; i < RP_FALLBACKS && path->overwrites; i++)
 		reset_overwriting(fallbacks[i], path->rest);
+	slot->lock_count = RP_FALLBACKS;
 	slot->ring_count = path->beyond ? 0 : ring_count;
 	slot->wanted = 0;
 	slot->busy = slot->too_big = GENERATION;

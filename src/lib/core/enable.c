@@ -204,7 +204,7 @@ static void move_generation(void)
  */
 static void fill_fallbacks(const struct rp_session *session, struct rp_slot *slot)
 {
-	for (uint32_t i = 0; i < RP_FALLBACKS; i++) {
+	for (uint32_t i = 0; i < RP_FALLBACKS_MAX; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
 		uint64_t left = rp_load_relaxed(&fallback->left);
 		bool fixed = session->pool_count == 0 && i < session->fallback_count &&
@@ -234,6 +234,7 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 	rp_store_relaxed(&slot->section_step, session->flags & RP_SESSION_OVERWRITE ?
 			 session->ring_bytes / RP_RING_SUBBUFS : 0);
 	fill_fallbacks(session, slot);
+	rp_store_relaxed(&slot->lock_count, RP_FALLBACKS);
 	rp_session_open_pool(session);
 	rp_store_release(&slot->rings, session->rings);
 	move_generation();
@@ -265,7 +266,7 @@ static void empty_slot(const struct rp_session *session)
 	struct rp_slot *slot = &rp_slots[session->slot];
 
 	rp_store_release(&slot->rings, NULL);
-	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+	for (unsigned int i = 0; i < RP_FALLBACKS_MAX; i++)
 		rp_store_release(&slot->fallback[i].ring, NULL);
 }
 

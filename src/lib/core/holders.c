@@ -9,6 +9,10 @@
  * Nothing shows where a thread is that computes. If it used more CPU time than a write takes, it
  * either left its write, or a signal handler interrupted the write and may return to it. The thread
  * keeps the lock, and the stats of the running session count its event as lost until it returns.
+ *
+ * For each late holder, whatever the reason, the drain thread adds a lock to those that writers
+ * try, so late holders hinder no other writer. The rings of an overwriting session are fixed, so
+ * that session gets no more locks. In a pool, late holders may keep up to half of the buffers.
  */
 #include <errno.h>
 #include <time.h>
@@ -19,6 +23,7 @@
 #include "base/process_memory.h"
 #include "base/thread.h"
 #include "core/buffers.h"
+#include "core/core.h"
 #include "core/holders.h"
 #include "core/left_frames.h"
 #include "core/session_state.h"
@@ -29,6 +34,8 @@
 #define BRIEF_NS 5000000u	/* the first part of that wait */
 #define COMPUTING_NS 1000000u	/* CPU time; a write takes microseconds */
 #define LEAVER_NS 1000000000u	/* further wait of a finishing session, which then gives up */
+#define CHECK_PASSES 8u		/* first passes that check a late holder; then every eighth does */
+#define LATE_DIVISOR 2u		/* part of a pool that late holders may keep */
 
 static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t lock, uint64_t until_ns)
 {
@@ -131,13 +138,36 @@ static unsigned int lost_presumably(const struct rp_session *session, unsigned i
 				    uint64_t lock)
 {
 	struct rp_fallback *fallback = &rp_slots[session->slot].fallback[index];
-	uint64_t cpu_ns = holder_cpu_ns(fallback, lock);
 
-	if (!fallback->late_cpu_ns || cpu_ns < fallback->late_cpu_ns + COMPUTING_NS ||
-	    !left_unfinished(session, index))
+	if (rp_load_relaxed(&fallback->computing) != lock &&
+	    (!fallback->late_cpu_ns ||
+	     holder_cpu_ns(fallback, lock) < fallback->late_cpu_ns + COMPUTING_NS))
+		return 0;
+	if (!left_unfinished(session, index))
 		return 0;
 	rp_store_relaxed(&fallback->computing, lock);
 	return 1;
+}
+
+/* Whether this pass checks a late holder. A check may have to read much of the holder's stack. */
+static bool is_for_check(const struct rp_fallback *fallback, unsigned int index)
+{
+	return rp_core.pass - fallback->late_pass < CHECK_PASSES ||
+	       (rp_core.pass + index) % CHECK_PASSES == 0;
+}
+
+/* Let writers try a lock more for each late holder. */
+static void add_locks(struct rp_session *session, uint32_t late)
+{
+	uint32_t most = session->pool_count / LATE_DIVISOR, count;
+
+	count = RP_FALLBACKS + (late < most ? late : most);
+	if (count > RP_FALLBACKS_MAX)
+		count = RP_FALLBACKS_MAX;
+	if (session->pool_count == 0 || count <= session->fallback_count)
+		return;
+	session->fallback_count = count;
+	rp_store_release(&rp_slots[session->slot].lock_count, (uint64_t)count);
 }
 
 static void release_for_holder(struct rp_session *session, unsigned int index, uint64_t lock)
@@ -179,8 +209,8 @@ static void give_up_ring(struct rp_session *session, unsigned int index, uint64_
 void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
-	uint64_t locks[RP_FALLBACKS], until;
-	unsigned int presumed = 0;
+	uint64_t locks[RP_FALLBACKS_MAX], until;
+	unsigned int presumed = 0, late = 0;
 
 	read_locks(session, locks);
 	until = rp_clock_monotonic_ns() + HOLDER_NS - BRIEF_NS;
@@ -190,16 +220,21 @@ void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
 
 		if (!(lock & 1) || (lock != fallback->late && wait_for_lock(fallback, lock, until)))
 			continue;
+		if (lock != fallback->late)
+			fallback->late_pass = rp_core.pass;
 		fallback->late = lock;
 		rp_session_note_owners(session);
-		if (holder_is_gone(fallback, lock))
+		if ((finishing || is_for_check(fallback, i)) && holder_is_gone(fallback, lock)) {
 			release_for_holder(session, i, lock);
-		else if (finishing && lock != rp_load_relaxed(&fallback->left) &&
-			 !wait_for_lock(fallback, lock, until + LEAVER_NS))
-			give_up_ring(session, i, lock);
-		else if (!finishing)
+		} else if (!finishing) {
 			presumed += lost_presumably(session, i, lock);
+			late += lock >> RP_LOCK_COUNT_BITS != 0;
+		} else if (lock != rp_load_relaxed(&fallback->left) &&
+			   !wait_for_lock(fallback, lock, until + LEAVER_NS)) {
+			give_up_ring(session, i, lock);
+		}
 	}
+	add_locks(session, late);
 	session->counts.presumed = presumed;
 }
 

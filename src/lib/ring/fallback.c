@@ -113,7 +113,7 @@ static uint64_t space_in(const struct rp_ring *ring)
  * Return the ring to write to. If the lock has no ring, or a full one, claim another buffer of the
  * pool. The caller holds the lock. Return NULL if there is no ring.
  */
-static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
+static struct rp_ring *find_ring(struct rp_write *write, uint64_t index)
 {
 	struct rp_slot *slot = write->slot;
 	struct rp_fallback *fallback = &slot->fallback[index];
@@ -221,7 +221,7 @@ static void mark_holder(struct rp_holder *holder, const struct rp_fallback *fall
 }
 
 /* Write under the lock, which is held. Return RP_WRITE_NO_RING if another lock may have space. */
-static enum rp_write_result write_locked(struct rp_write *write, unsigned int index,
+static enum rp_write_result write_locked(struct rp_write *write, uint64_t index,
 					 enum attempt attempt)
 {
 	struct rp_slot *slot = write->slot;
@@ -260,7 +260,7 @@ static enum rp_write_result lose(struct rp_write *write, enum rp_write_result wh
  * yet.
  */
 static __attribute__((noinline, no_sanitize("address"))) enum rp_write_result
-try_lock(struct rp_write *write, unsigned int index, enum attempt attempt)
+try_lock(struct rp_write *write, uint64_t index, enum attempt attempt)
 {
 	struct rp_fallback *fallback = &write->slot->fallback[index];
 	uint64_t lock = rp_load_relaxed(&fallback->lock), held;
@@ -292,6 +292,11 @@ static unsigned int first_lock(const struct rp_write *write)
 	return (uint32_t)write->thread_flags % RP_FALLBACK_STARTS;
 }
 
+static unsigned int lock_count(const struct rp_slot *slot)
+{
+	return (unsigned int)rp_load_relaxed(&slot->lock_count);
+}
+
 /* Whether another lock may return another result. */
 static bool is_for_next(enum rp_write_result result)
 {
@@ -307,12 +312,12 @@ static unsigned int choose_lock(const struct rp_write *write, unsigned int start
 {
 	const struct rp_slot *slot = write->slot;
 	uint64_t open = rp_load_relaxed(&slot->pool_open), rings = 0, least = UINT64_MAX;
-	unsigned int unused = start, fullest = start;
+	unsigned int count = lock_count(slot), unused = start, fullest = start;
 
 	if (open == 0 || write->step < LARGE_STEP)
 		return start;
-	for (unsigned int i = RP_FALLBACKS; i > 0; i--) {
-		unsigned int index = (start + i - 1) % RP_FALLBACKS;
+	for (unsigned int i = count; i > 0; i--) {
+		unsigned int index = (start + i - 1) % count;
 		const struct rp_fallback *fallback = &slot->fallback[index];
 		uint64_t space = rp_load_relaxed(&fallback->space);
 
@@ -338,7 +343,7 @@ static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write 
 {
 	struct rp_slot *slot = write->slot;
 	bool is_pooled = rp_load_relaxed(&slot->pool_count) != 0, is_held = false;
-	unsigned int attempts = is_pooled ? 2 * RP_FALLBACKS : RP_FALLBACKS;
+	unsigned int count = lock_count(slot), attempts = is_pooled ? 2 * count : count;
 	unsigned int start = first_lock(write);
 	uint64_t frees = rp_load_acquire(&slot->pool_frees);	/* [POOL-FREE] */
 	enum rp_write_result why = RP_WRITE_BUSY;
@@ -348,11 +353,11 @@ static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write 
 		bool has_ring, claims;
 		unsigned int index;
 
-		if (attempt == RP_FALLBACKS)
+		if (attempt == count)
 			start = choose_lock(write, start);
-		index = (start + attempt) % RP_FALLBACKS;
+		index = (start + attempt) % count;
 		has_ring = rp_load_relaxed(&slot->fallback[index].ring) != NULL;
-		claims = is_pooled && (attempt >= RP_FALLBACKS || (attempt == 0 && !has_ring));
+		claims = is_pooled && (attempt >= count || (attempt == 0 && !has_ring));
 		if (!has_ring && !claims)
 			continue;
 		result = try_lock(write, index, claims ? ATTEMPT_BUFFER : ATTEMPT_RING);
@@ -380,11 +385,11 @@ static enum rp_write_result find_space(struct rp_write *write)
 /* Count the loss in the ring of the first lock that is free and has a ring. */
 static enum rp_write_result lose_in_ring(struct rp_write *write)
 {
-	unsigned int start = first_lock(write);
+	unsigned int start = first_lock(write), count = lock_count(write->slot);
 	enum rp_write_result result = RP_WRITE_NO_RING;
 
-	for (unsigned int attempt = 0; attempt < RP_FALLBACKS && is_for_next(result); attempt++)
-		result = try_lock(write, (start + attempt) % RP_FALLBACKS, ATTEMPT_LOSE);
+	for (unsigned int attempt = 0; attempt < count && is_for_next(result); attempt++)
+		result = try_lock(write, (start + attempt) % count, ATTEMPT_LOSE);
 	return is_for_next(result) ? lose(write, RP_WRITE_FULL) : result;
 }
 

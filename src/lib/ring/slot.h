@@ -72,6 +72,7 @@
 
 #define RP_SLOTS 40u
 #define RP_FALLBACKS 32u		/* writers that can use the fallback simultaneously */
+#define RP_FALLBACKS_MAX 128u	/* … and late holders, each of which adds a lock */
 #define RP_FALLBACK_STARTS 4u	/* locks at which threads start their search */
 #define RP_POOL_MAX 512u		/* buffers of one session */
 #define RP_POOL_STEP_BITS 24u
@@ -109,6 +110,7 @@ struct rp_fallback {
 	struct rp_ring *ring;	/* NULL: none, or the holder still has to claim a buffer */
 	uint64_t space;		/* in `ring`, when a record last found too little */
 	uint64_t left;		/* value of `lock` whose holder and ring the drain thread gave up */
+	uint64_t late_pass;	/* pass of the drain thread in which that wait failed */
 } __attribute__((aligned(64)));
 
 #define RP_LOCK_COUNT_BITS 16u
@@ -162,7 +164,8 @@ struct rp_slot {
 	uint32_t clock;			/* enum rp_slot_clock */
 	/* Steps up to which sections write large payloads too; 0: the fallback writes them. */
 	uint64_t section_step;
-	struct rp_fallback fallback[RP_FALLBACKS];
+	struct rp_fallback fallback[RP_FALLBACKS_MAX];
+	uint64_t lock_count;		/* locks that writers try: it never falls in a session */
 	/* The pool. A count of 0: the session's rings are fixed. */
 	struct rp_ring **pool;
 	uint64_t pool_count;
