@@ -18,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "core/holders.h"
 #include "core/own.h"
 #include "core/session_state.h"
@@ -187,6 +188,50 @@ Test(core_locks, event_for_another_thread_is_not_waited_for_and_its_loss_is_coun
 	release_locks(slot);
 	cr_assert_eq(rp_session_stop(session, &stats), 0);
 	cr_expect_eq(stats.lost_by[RP_LOSS_BLOCKED], 1u);
+}
+
+/* Holds a lock as a write of this thread does. The mark is in the frame of the caller. */
+static uint64_t hold_lock(struct rp_fallback *fallback, struct rp_holder *holder)
+{
+	const uint64_t held = rp_lock_held_by(rp_load_relaxed(&fallback->lock), holder);
+
+	*holder = (struct rp_holder){
+		.lock = held, .fallback = fallback, .thread = rp_thread_id(),
+		.not_lock = ~held, .not_thread = ~(uint64_t)rp_thread_id(),
+	};
+	rp_store_seq_cst(&fallback->lock, held);
+	return held;
+}
+
+static void release_lock(struct rp_fallback *fallback)
+{
+	rp_store_seq_cst(&fallback->lock, rp_lock_released(fallback->lock));
+}
+
+/* A writer that a signal delays may have chosen such a lock before that session ended. */
+Test(core_locks, the_end_of_a_session_waits_for_locks_that_an_earlier_session_added)
+{
+	struct rp_session *session = start(0);
+	struct rp_slot *slot = &rp_slots[session->slot];
+	struct rp_fallback *added = &slot->fallback[RP_FALLBACKS];
+	struct rp_session_stats stats = empty_stats();
+	struct rp_holder holders[RP_FALLBACKS];
+	uint64_t held;
+
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		hold_lock(&slot->fallback[i], &holders[i]);
+	while (rp_load_acquire(&slot->lock_count) == RP_FALLBACKS)
+		cr_assert_eq(rp_sessions_flush(HOUR_MS), 0);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		release_lock(&slot->fallback[i]);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	session = start(0);
+	cr_assert_eq(slot, &rp_slots[session->slot]);
+	cr_expect_eq(rp_load_relaxed(&slot->lock_count), RP_FALLBACKS);
+	held = hold_lock(added, &holders[0]);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_expect_eq(rp_load_relaxed(&added->left), held);
+	release_lock(added);
 }
 
 #if !defined(__SANITIZE_THREAD__)	/* it loses track of a thread that leaves a handler */

@@ -214,7 +214,7 @@ static void fill_fallbacks(const struct rp_session *session, struct rp_slot *slo
 	}
 }
 
-static void fill_slot(const struct rp_session *session, uint32_t flags)
+static void fill_slot(struct rp_session *session, uint32_t flags)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
 
@@ -235,6 +235,8 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 			 session->ring_bytes / RP_RING_SUBBUFS : 0);
 	fill_fallbacks(session, slot);
 	rp_store_relaxed(&slot->lock_count, RP_FALLBACKS);
+	if (session->pool_count && session->fallback_count < slot->lock_most)
+		session->fallback_count = (uint32_t)slot->lock_most;
 	rp_session_open_pool(session);
 	rp_store_release(&slot->rings, session->rings);
 	move_generation();

@@ -159,15 +159,18 @@ static bool is_for_check(const struct rp_fallback *fallback, unsigned int index)
 /* Let writers try a lock more for each late holder. */
 static void add_locks(struct rp_session *session, uint32_t late)
 {
+	struct rp_slot *slot = &rp_slots[session->slot];
 	uint32_t most = session->pool_count / LATE_DIVISOR, count;
 
 	count = RP_FALLBACKS + (late < most ? late : most);
 	if (count > RP_FALLBACKS_MAX)
 		count = RP_FALLBACKS_MAX;
-	if (session->pool_count == 0 || count <= session->fallback_count)
+	if (session->pool_count == 0 || count <= rp_load_relaxed(&slot->lock_count))
 		return;
-	session->fallback_count = count;
-	rp_store_release(&rp_slots[session->slot].lock_count, (uint64_t)count);
+	if (count > session->fallback_count)
+		session->fallback_count = count;
+	rp_store_relaxed(&slot->lock_most, session->fallback_count);
+	rp_store_release(&slot->lock_count, (uint64_t)count);
 }
 
 static void release_for_holder(struct rp_session *session, unsigned int index, uint64_t lock)
