@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,32 @@ class Fitting(unittest.TestCase):
             self.assertLess(time.monotonic(), end, done.stderr)
             time.sleep(0.01)
         self.assertIn("PROVIDER", done.stdout)
+
+
+class Loaded(Fitting):
+    def answers(self, tool, command_set, command, payload):
+        """The process connects to the tool. Returns whether it answers the request."""
+        with tool.accept()[0] as connection:
+            connection.settimeout(PATIENCE)
+            connection.recv(34, socket.MSG_WAITALL)     # its id and its cookie
+            connection.sendall(struct.pack("<14sHBBH", b"DOTNET_IPC_V1", 20 + len(payload),
+                                           command_set, command, 0) + payload)
+            return len(connection.recv(20, socket.MSG_WAITALL)) == 20
+
+    def test_a_dump_needs_no_lock_of_a_dlopen_that_waits_for_the_client(self):
+        """dlopen(3) holds the loader's lock until the client lets the program continue."""
+        path = self.path("core") + "\0"
+        dump = struct.pack("<I", len(path)) + path.encode("utf-16-le") + struct.pack("<II", 1, 0)
+        with socket.socket(socket.AF_UNIX) as tool:
+            tool.settimeout(PATIENCE)
+            tool.bind(self.path("tool"))
+            tool.listen()
+            process = self.start(PYTHON, "-c", f"import ctypes; ctypes.CDLL('{LIBRARY}')",
+                                 preload="", RINGPIPE_PORTS=self.path("tool"))
+            self.addCleanup(process.kill)
+            self.assertTrue(self.answers(tool, 0x01, 0x03, dump), "a dump")
+            self.assertTrue(self.answers(tool, 0x04, 0x01, b""), "the end of its start")
+            self.assertEqual(process.wait(PATIENCE), 0)
 
 
 class Folder(Fitting):

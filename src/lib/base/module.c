@@ -2,41 +2,44 @@
 #include "base/module.h"
 
 #include <dlfcn.h>
-#include <errno.h>
+#include <limits.h>
 #include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+static char own_folder[PATH_MAX];
+static bool is_known;
+
 /* The loader has an empty name for the program, for which dladdr(3) returns argv[0] instead. */
-int rp_module_folder(char ret_folder[PATH_MAX])
+void rp_module_init(void)
 {
-	char path[PATH_MAX] = "";
 	struct link_map *object;
 	Dl_info info;
-	ssize_t n;
 
-	if (dladdr1((void *)(uintptr_t)rp_module_folder, &info, (void **)&object,
-		    RTLD_DL_LINKMAP) && *object->l_name) {
-		snprintf(path, sizeof(path), "%s", object->l_name);
-	} else {
-		n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-		if (n < 0)
-			return -errno;
-	}
-	if (*path != '/')
-		return -ENOENT;
-	*strrchr(path, '/') = '\0';
-	memcpy(ret_folder, path, sizeof(path));
-	return 0;
+	if (dladdr1((void *)(uintptr_t)rp_module_init, &info, (void **)&object,
+		    RTLD_DL_LINKMAP) && *object->l_name)
+		snprintf(own_folder, sizeof(own_folder), "%s", object->l_name);
+	else if (readlink("/proc/self/exe", own_folder, sizeof(own_folder) - 1) < 0)
+		return;
+	is_known = *own_folder == '/';
+	if (is_known)
+		*strrchr(own_folder, '/') = '\0';
+}
+
+const char *rp_module_folder(void)
+{
+	return is_known ? own_folder : NULL;
 }
 
 static void *open_beside(const char *file)
 {
-	char folder[PATH_MAX], path[PATH_MAX];
+	char path[PATH_MAX];
 
-	if (rp_module_folder(folder) != 0 ||
-	    (size_t)snprintf(path, sizeof(path), "%s/%s", folder, file) >= sizeof(path))
+	if (!is_known ||
+	    (size_t)snprintf(path, sizeof(path), "%s/%s", own_folder, file) >= sizeof(path))
 		return NULL;
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }

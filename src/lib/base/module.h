@@ -3,18 +3,21 @@
 #ifndef RP_BASE_MODULE_H
 #define RP_BASE_MODULE_H
 
-#include <limits.h>
 #include <stddef.h>
 
 /*
- * Get the folder of the library, or in a static build the folder of the object that contains it.
- * The path is absolute, and depends neither on the working directory nor on argv[0]. For the root
- * folder it is "".
- *
- * Context: any thread. Return: 0; -ENOENT: the loader knows no absolute path; -errno of
- * readlink(2).
+ * Find the folder of the library, or in a static build the folder of the object that contains it.
+ * dladdr1(3) waits for the loader's lock. A constructor may hold that lock while it waits for a
+ * client, so the thread that serves the client must not look the folder up.
+ * Context: once, while the library is loaded.
  */
-int rp_module_folder(char ret_folder[PATH_MAX]);
+void rp_module_init(void);
+
+/*
+ * Return: that folder; NULL: unknown. The path is absolute, and depends neither on the working
+ * directory nor on argv[0]. For the root folder it is "".
+ */
+const char *rp_module_folder(void);
 
 /*
  * Load a module and return its function. The module is searched in the library's folder and then on

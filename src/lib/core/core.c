@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/ending.h"
+#include "base/module.h"
 #include "base/thread.h"
 #include "base/warn.h"
 #include "core/activity_slots.h"
@@ -49,6 +50,7 @@ static void init_once(void)
 {
 	init_clock();
 	rp_thread_init();
+	rp_module_init();
 	rp_ending_init();
 	rp_activity_init();
 	init_result = rp_slots_init();

@@ -62,14 +62,12 @@ enum rp_hresult rp_dump_parse(struct rp_cursor *payload, struct rp_dump_request 
 static int find_helper(char path[2 * PATH_MAX])
 {
 	static const char *const places[] = { "/" HELPER, "/" RP_HELPER_FROM_LIBRARY };
-	char folder[PATH_MAX];
+	const char *folder = rp_module_folder();
 
-	if (rp_module_folder(folder) == 0) {
-		for (size_t i = 0; i < 2; i++) {
-			snprintf(path, 2 * PATH_MAX, "%s%s", folder, places[i]);
-			if (access(path, X_OK) == 0)
-				return 0;
-		}
+	for (size_t i = 0; folder && i < 2; i++) {
+		snprintf(path, 2 * PATH_MAX, "%s%s", folder, places[i]);
+		if (access(path, X_OK) == 0)
+			return 0;
 	}
 	snprintf(path, 2 * PATH_MAX, "%s", RP_HELPER_INSTALLED);
 	return access(path, X_OK) == 0 ? 0 : -errno;
