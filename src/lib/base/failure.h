@@ -30,11 +30,21 @@ static inline int rp_failed_with(const char *call, int error)
 
 /*
  * Return: the name of the last failed call, if `error` alone does not show the cause: a filter
- * refuses the call (EPERM, ENOSYS), or /proc is missing (ENOENT). Otherwise NULL.
+ * refuses the call (EPERM, ENOSYS), /proc is missing (ENOENT), or memory or threads are (EAGAIN,
+ * ENOMEM). Otherwise NULL.
  */
 static inline const char *rp_failed_call_for(int error)
 {
-	return error == EPERM || error == ENOSYS || error == ENOENT ? rp_failed_call : NULL;
+	switch (error) {
+	case EPERM:
+	case ENOSYS:
+	case ENOENT:
+	case EAGAIN:
+	case ENOMEM:
+		return rp_failed_call;
+	default:
+		return NULL;
+	}
 }
 
 #endif
