@@ -115,7 +115,7 @@ class Tail(WrittenTest):
         tail = self.start_tail("--providers", "Test-Written")
         self.write_events(MANY)
         tail.send_signal(signal.SIGINT)
-        self.assertEqual(tail.wait(PATIENCE), 0)
+        self.assertEqual(tail.wait(PATIENCE), 1)
         self.assertIn("stopped before all events were printed", tail.stderr.read().decode())
         self.wait_until(lambda: not self.is_traced())
 

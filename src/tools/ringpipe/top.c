@@ -290,7 +290,7 @@ static void join_shower(const struct top *top, pthread_t shower)
 		return;
 	rp_top_screen_abandon(top->screen);
 	rp_tool_error("top: stopped before all was printed");
-	_exit(RP_EXIT_OK);
+	_exit(RP_EXIT_FAILURE);
 }
 
 static int run_threads(struct top *top, const struct rp_recording_plan *plan, int write_fd,
