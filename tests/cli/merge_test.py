@@ -20,8 +20,13 @@ from tool import ToolTest
 SECOND = 10**9
 UTC = 1_795_000_000 * SECOND
 STEP = 1 << 26
+FLOOD = 500_000
 OWN = ("TraceMerged", "TraceKeyValue", "ProcessTraced", "ProcessEnd", "ExistingProcess",
        "ProcessInfo")
+
+# Options of the strict reader. No event states the losses of damage and of some other writers; the
+# reader then accepts what a trace without an end may have.
+NO_EVENTS_LOST = ("--merged", "--cut")
 
 
 class Reader(oracle.Trace):
@@ -107,11 +112,15 @@ def number_of(event):
 
 
 class Merge(ToolTest):
-    def merge(self, *traces, status=0, names=None, options=()):
+    def merge(self, *traces, status=0, names=None, options=(), checks=("--merged",)):
+        """Merge traces. `checks`: the options of the strict reader; None: another writer's trace
+        has what the reader does not accept."""
         paths = [self.write(name, trace) for name, trace in
                  zip(names or [f"{i}.nettrace" for i in range(len(traces))], traces)]
         self.messages = self.run_tool("merge", *paths, "-f", "-o", "merged.nettrace", *options,
                                       status=status)[1]
+        if checks is not None:
+            self.assertTrue(self.read_strictly("merged.nettrace", *checks)["complete"])
         return Reader(self.read("merged.nettrace"))
 
     def test_events_of_two_machines_are_in_order_on_the_clock_of_the_first(self):
@@ -186,7 +195,8 @@ class Merge(ToolTest):
         second = nettrace.Trace(pid=20, start_ticks=7 * SECOND + 500)
         second.define(1, "Cart", "Item", 5, [("id", nettrace.U64)])
         second.events(1, [struct.pack("<Q", 2)], thread=11, ns=1500)
-        merged = self.merge(first.end(), second.end(), names=("a.nettrace", "cart.nettrace"))
+        merged = self.merge(first.end(), second.end(), names=("a.nettrace", "cart.nettrace"),
+                            checks=NO_EVENTS_LOST)
         found = [(event["name"], number_of(event), event["process"])
                  for event in merged.events if event["name"] in ("Order", "Item")]
         self.assertEqual(found, [("Order", 1, 10), ("Item", 2, 20), ("Order", 3, 10)])
@@ -224,6 +234,34 @@ class Merge(ToolTest):
         for line in forks:
             self.assertIn(line.split(" (of")[0].split()[0], after)
         self.assertEqual(self.read("tree.nettrace"), self.read("copy.nettrace"))
+        found = self.read_strictly("m.nettrace", "--merged", "--serials",
+                                   "Test-Forks/mark:process:serial")
+        self.assertEqual(len(found["writers"]), len(forks))
+        self.assertEqual({tuple(writer.values()) for writer in found["writers"].values()},
+                         {(0, 49, 50)})
+
+    def test_losses_of_merged_traces_are_those_of_the_writers(self):
+        """Each process writes half a million events into a megabyte. What is not in the merged
+        trace is counted there, for each reason as in the traces."""
+        before = []
+        for name in "a.nettrace", "b.nettrace":
+            def has_losses(name=name):
+                self.run_tool("collect", "--buffer", "1", "-f", "-o", name, "--format", "6",
+                              "--providers", "Test-Written", "--", os.environ["WRITTEN"],
+                              data=f"{FLOOD}\n".encode())
+                found = self.read_strictly(name)
+                self.assertEqual(found["kinds"]["Test-Written/order"] + found["lost_reported"],
+                                 FLOOD)
+                return found["lost_reported"] > 0
+            self.wait_until(has_losses)
+            before.append(self.read_strictly(name))
+        self.run_tool("merge", "a.nettrace", "b.nettrace", "-o", "m.nettrace")
+        merged = self.read_strictly("m.nettrace", "--merged")
+        self.assertEqual(merged["kinds"]["Test-Written/order"] + merged["lost_in_points"],
+                         2 * FLOOD)
+        self.assertEqual(merged["lost_by"], {reason: sum(trace["lost_by"][reason]
+                                                         for trace in before)
+                                             for reason in merged["lost_by"]})
 
     def test_compressed_traces_are_read_and_written(self):
         paths = [self.write("a.nettrace", one().end()), self.write("b.nettrace", two().end())]
@@ -260,7 +298,7 @@ class Merge(ToolTest):
         trace.events(*[{"id": 1, "thread": 1, "capture": 0, "number": 3101 + i, "ns": 9000 + i}
                        for i in range(3)])
         whole = trace.end()
-        merged = self.merge(whole, one().end())
+        merged = self.merge(whole, one().end(), checks=None)
         events = [event for event in merged.events if event["provider"] == "Other"]
         self.assertEqual(len(events), 3103)
         for event, expected in zip(events, Reader(whole).events):
@@ -290,7 +328,7 @@ class Merge(ToolTest):
         trace.events({"id": 1, "thread": 1, "capture": 0, "number": 5, "ns": 9000,
                       "payload": payload})
         whole = trace.end()
-        merged = self.merge(whole, one().end())
+        merged = self.merge(whole, one().end(), checks=None)
         expected = Reader(whole)
         self.assertEqual([event for event in merged.events if event["provider"] == "Other"],
                          expected.events)
@@ -308,7 +346,7 @@ class Merge(ToolTest):
         whole = trace.end()
         self.write("whole.nettrace", whole)
         self.run_tool("convert", "whole.nettrace", "-o", "four.nettrace")
-        merged = self.merge(self.read("four.nettrace"), one().end())
+        merged = self.merge(self.read("four.nettrace"), one().end(), checks=None)
         self.assertEqual([event for event in merged.events if event["provider"] == "Other"],
                          Reader(whole).events)
         self.assertFalse([event for event in merged.events
@@ -329,7 +367,7 @@ class Merge(ToolTest):
         trace.events({"id": 1, "thread": 1, "capture": 0, "number": 1, "ns": 1, "labels": 1,
                       "stack": 1, "payload": b"\7"})
         whole = trace.end()
-        merged = self.merge(whole, one().end())
+        merged = self.merge(whole, one().end(), checks=None)
         self.assertEqual([event for event in merged.events if event["provider"] == "Other"],
                          Reader(whole).events)
         self.assertNotIn(b"unused", self.read("merged.nettrace"))
@@ -383,7 +421,7 @@ class Merge(ToolTest):
         """Damage a block of the second trace. `wanted`: the orders that the merged trace has."""
         data = bytearray(damaged)
         data[offset:offset + 24] = b"\xff" * 24
-        merged = self.merge(first, data, status=1)
+        merged = self.merge(first, data, status=1, checks=NO_EVENTS_LOST)
         self.assertEqual([number_of(event) for event in merged.events
                           if event["name"] in ("Order", "OrderPlaced")], wanted)
         self.assertTrue(merged.ended)

@@ -118,9 +118,13 @@ class ToolTest(unittest.TestCase):
         return out.decode(), err.decode()
 
     def strict(self, path, *options):
+        """Return the findings of the strict reader in a trace of a session."""
+        self.assertEqual(self.read(path)[8:12] == bytes(4), VERSION == "6")
+        return self.read_strictly(path, *options)
+
+    def read_strictly(self, path, *options):
         """Return the findings of the strict reader, independent of the library, in a trace without
         a fault."""
-        self.assertEqual(self.read(path)[8:12] == bytes(4), VERSION == "6")
         done = subprocess.run([STRICT, *options, self.path(path)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))

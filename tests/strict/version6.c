@@ -63,16 +63,21 @@ static void read_definitions(struct strict *strict, struct strict_input block)
 	}
 }
 
-/* A thread has one row, except that the kernel's events may have added a row before the stream. */
+/*
+ * A thread has one row, except that the kernel's events may have added a row before the stream. A
+ * merged trace adds a multiple of 2^26 to the ids of each further machine.
+ */
 static void check_row(struct strict *strict, const struct strict_thread *row, const uint8_t *at)
 {
-	uint64_t both = 1ull << 63 | row->process << 40 | row->thread;
+	const bool is_merged = strict->flags & STRICT_MERGED;
+	uint64_t both = 1ull << 63 | row->process << 34 | row->thread;
 	struct strict_thread *known;
 
 	if (row->process == 0 && row->thread == 0)
 		return;
-	if (row->process == 0 || row->thread == 0 || row->thread >> 40 || row->process >> 22 ||
-	    (row->process != strict->process && !(strict->flags & STRICT_MERGED)))
+	if (row->process == 0 || row->thread == 0 || row->thread >> 34 ||
+	    row->process >> (is_merged ? 29 : 22) ||
+	    (row->process != strict->process && !is_merged))
 		strict_fail(strict, at, "thread %llu of process %llu",
 			    (unsigned long long)row->thread, (unsigned long long)row->process);
 	known = strict_thread_of(strict, both, at);
