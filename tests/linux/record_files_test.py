@@ -343,7 +343,8 @@ class Ending(Case):
     def test_a_size_ends_the_recording(self):
         for providers in "none", "Test-Brief":
             with self.subTest(providers=providers):
-                recorder = self.until("300kB", "--providers", providers, "--profile", "all")
+                recorder = self.until("300kB", "--providers", providers, "--profile", "all",
+                                      "--allow-missing")
                 while recorder.poll() is None:
                     subprocess.run([HOST, "300"], stdout=subprocess.DEVNULL, check=True)
                 self.assertEqual(recorder.returncode, 0, recorder.stderr.read())
