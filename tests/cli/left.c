@@ -3,8 +3,10 @@
  * The host writes a hundred events, prints "written", and waits for a signal or a line.
  *
  * `left too-big`: three more events are too large, and lost. `left busy`: three more find every
- * fallback lock held. `left damaged`: threads that end abandon three more. `left define`: two more
- * kinds are defined, the first while no file may grow, and seven events of each are written.
+ * fallback lock held. `left damaged`: threads that end abandon three more. `left blocked`: a signal
+ * handler on its alternate stack, which never waits, fills the buffer and loses three more.
+ * `left define`: two more kinds are defined, the first while no file may grow, and seven events of
+ * each are written.
  * `left traced`: the output gets the hundred, three more belong to a request of another service,
  * and three to an activity that the process began itself.
  */
@@ -129,6 +131,27 @@ static void write_damaged(void)
 	}
 }
 
+static void fill(int signal)
+{
+	static const char bytes[60000];
+	int lost = 0;
+
+	(void)signal;
+	while (lost < 3)
+		lost += host_bulk(bytes, sizeof(bytes)) != 0;
+}
+
+static void write_blocked(void)
+{
+	static char bytes[1 << 20];	/* sanitizers need much */
+	const stack_t stack = { .ss_sp = bytes, .ss_size = sizeof(bytes) };
+	const struct sigaction action = { .sa_handler = fill, .sa_flags = SA_ONSTACK };
+
+	if (sigaltstack(&stack, NULL) != 0 || sigaction(SIGUSR1, &action, NULL) != 0 ||
+	    raise(SIGUSR1) != 0)
+		abort();
+}
+
 static void define(struct rp_provider *provider, const char *name, uint32_t id)
 {
 	static const struct rp_field fields[] = { { .name = "number", .type = RP_TYPE_U32 } };
@@ -196,6 +219,8 @@ int main(int argc, char **argv)
 		write_busy();
 	if (argc > 1 && strcmp(argv[1], "damaged") == 0)
 		write_damaged();
+	if (argc > 1 && strcmp(argv[1], "blocked") == 0)
+		write_blocked();
 	if (argc > 1 && strcmp(argv[1], "define") == 0)
 		define_with_limit();
 	if (argc > 1 && strcmp(argv[1], "traced") == 0) {

@@ -186,13 +186,15 @@ class Recover(ToolTest):
         return generation, struct.unpack_from("<Q", head, record + 32)[0]
 
     def test_losses_that_no_ring_counts_are_recovered(self):
-        for reason in ("too-big", "busy", "damaged"):
-            for recorder in (False, True):
+        for reason in ("too-big", "busy", "damaged", "blocked"):
+            for recorder in (False, True)[:1 if reason == "blocked" else 2]:
                 with self.subTest(reason=reason, recorder=recorder):
                     self.setUp()
                     # One buffer for each fallback lock; otherwise the reason would be
                     # full-fallback.
                     self.environment["RINGPIPE_BUFFER_MB"] = "64"
+                    if reason == "blocked":
+                        self.environment["RINGPIPE_BLOCK_MS"] = str(1000 * PATIENCE)
                     if recorder:
                         self.record()
                     host = self.wait_for_host(self.start_host(reason))
