@@ -2,7 +2,8 @@
 /*
  * A process with rolling files is killed, and another process continues the series. Each file is
  * readable, and no event is duplicated or missing between two files. Two processes can share a
- * directory under two file names, but not under one.
+ * directory under two file names, but not under one. The files of a process that loses events state
+ * as many losses as its calls returned, by reason.
  */
 #include "check.h"
 #include "../strict/strict.h"
@@ -20,11 +21,13 @@ RP_EVENT(rolling, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(life), RP_U64(seria
 #define LIVES 12u
 #define FILES_MAX 64u
 #define WAIT_MS 60000u
+#define LOSING_LIFE 1u
+#define ROLLED_BYTES (5u << 20)		/* the quota is larger, so no file is removed */
 
 static char directory[] = "/tmp/rp-rolling-XXXXXX";
 static char names[FILES_MAX][300];
 
-static int start(const char *name, struct rp_session **ret_session)
+static int start(const char *name, uint32_t block_ms, struct rp_session **ret_session)
 {
 	struct rp_session_provider wanted = {
 		.size = sizeof(wanted), .name = "Test-Rolling", .keywords = UINT64_MAX, .level = 5,
@@ -34,7 +37,7 @@ static int start(const char *name, struct rp_session **ret_session)
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
 		.output_path = path, .buffer_bytes = RP_SESSION_BUFFER_MIN,
 		.format = nettrace_version(),
-		.roll_bytes = RP_SESSION_ROLL_MIN, .block_ms = WAIT_MS,
+		.roll_bytes = RP_SESSION_ROLL_MIN, .block_ms = block_ms,
 	};
 
 	snprintf(path, sizeof(path), "%s/%s.nettrace", directory, name);
@@ -47,7 +50,7 @@ static void live(const char *name, uint64_t life)
 	static const char bytes[500];
 	struct rp_session *session;
 
-	check(start(name, &session) == 0);
+	check(start(name, WAIT_MS, &session) == 0);
 	for (uint64_t serial = 0;; serial++)
 		check(rolling_mark(life, serial, bytes, serial % sizeof(bytes)) == 0);
 }
@@ -91,6 +94,62 @@ static unsigned int list_files(const char *name)
 	closedir(list);
 	qsort(names, count, sizeof(names[0]), compare_names);
 	return count;
+}
+
+/* What a writer's calls returned. */
+struct returned {
+	uint64_t written, full, too_big;
+};
+
+/* Write as many bytes as fit into the quota, fast, so that most events find no space. */
+static void write_with_losses(struct returned *returned)
+{
+	static const char bytes[RP_PAYLOAD_MAX];
+	uint64_t written_bytes = 0;
+
+	for (uint64_t serial = 0; written_bytes < ROLLED_BYTES; serial++) {
+		const bool is_too_big = serial % 100 == 0;
+		const size_t size = is_too_big ? RP_PAYLOAD_MAX : serial % 2000;
+		const int ret = rolling_mark(LOSING_LIFE, serial, bytes, size);
+
+		check(ret == 0 || ret == (is_too_big ? -EMSGSIZE : -ENOBUFS));
+		returned->written += ret == 0;
+		returned->full += ret == -ENOBUFS;
+		returned->too_big += ret == -EMSGSIZE;
+		written_bytes += ret == 0 ? size : 0;
+	}
+}
+
+static void count_losses(void)
+{
+	static const struct strict_serials serials = { "Test-Rolling", "mark", "life", "serial" };
+	struct returned returned = { 0 };
+	struct rp_session *session;
+	uint64_t written = 0, lost = 0, too_big = 0, last = 0;
+	unsigned int count;
+
+	check(start("losing", 0, &session) == 0);
+	write_with_losses(&returned);
+	check(rp_session_stop(session, NULL) == 0);
+	count = list_files("losing");
+	check(count > 2);
+	for (unsigned int i = 0; i < count; i++) {
+		struct strict_result result;
+
+		if (!strict_read(names[i], 0, &serials, NULL, NULL, &result))
+			fprintf(stderr, "%s: %s\n", names[i], result.fault);
+		check(!result.fault[0] && result.complete && result.writer_count == 1);
+		check(i == 0 || result.writers[0].first > last);
+		last = result.writers[0].last;
+		written += result.writers[0].count;
+		lost += result.lost_in_points;
+		too_big += strict_lost(&result, "too-big");
+	}
+	printf("%u files, %lu events, %lu lost\n", count, (unsigned long)written,
+	       (unsigned long)lost);
+	check(returned.full > 0 && returned.too_big > 0);
+	check(written == returned.written && too_big == returned.too_big);
+	check(lost == returned.full + returned.too_big);
 }
 
 static uint64_t newest_bytes(const char *name)
@@ -188,9 +247,9 @@ static void share_a_directory(void)
 	unsigned int count;
 
 	wait_until(newest_bytes("one") > 4096 && newest_bytes("two") > 4096);
-	check(start("one", &session) == -EBUSY);
+	check(start("one", WAIT_MS, &session) == -EBUSY);
 	end_life(one);
-	check(start("one", &session) == 0 && rp_session_stop(session, NULL) == 0);
+	check(start("one", WAIT_MS, &session) == 0 && rp_session_stop(session, NULL) == 0);
 	end_life(two);
 	count = list_files("two");
 	for (unsigned int i = 0; i < count; i++)
@@ -205,6 +264,7 @@ int main(void)
 	check(mkdtemp(directory));
 	survive_kills();
 	share_a_directory();
+	count_losses();
 	count = list_files("");
 	for (unsigned int i = 0; i < count; i++)
 		(void)unlink(names[i]);
