@@ -96,7 +96,7 @@ static unsigned int list_files(const char *name)
 	return count;
 }
 
-/* What a writer's calls returned. */
+/* The results of a writer's calls. */
 struct returned {
 	uint64_t written, full, too_big;
 };
