@@ -107,6 +107,12 @@ static void take_names(struct rp_provider_search *search, const struct rp_provid
 	}
 }
 
+static void end_question(struct rp_provider_search *search)
+{
+	/* After the providers were stored, for rp_load_acquire(). */
+	rp_add_seq_cst(&search->questions, -1u);
+}
+
 void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target,
 			    bool is_first)
 {
@@ -120,13 +126,16 @@ void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_t
 		rp_store_relaxed(&search->may_have_all, true);
 	}
 	if (is_first)
-		rp_provider_search_skip(search);
+		end_question(search);
 }
 
-void rp_provider_search_skip(struct rp_provider_search *search)
+void rp_provider_search_skip(struct rp_provider_search *search, bool is_expected)
 {
-	/* After the providers were stored, for rp_load_acquire(). */
-	rp_add_seq_cst(&search->questions, -1u);
+	if (!search)
+		return;
+	rp_store_relaxed(&search->may_have_all, true);
+	if (is_expected)
+		end_question(search);
 }
 
 static bool is_found(const struct rp_provider_search *search, size_t i)

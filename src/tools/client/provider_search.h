@@ -24,7 +24,7 @@ int rp_provider_search_create(const char *command, const struct rp_session_provi
 			      size_t count, struct rp_provider_search **ret_search);
 void rp_provider_search_destroy(struct rp_provider_search *search);
 
-/* Before a recorder starts: wait for its first question. NULL: do nothing. */
+/* After a recorder was started: wait for its first question. NULL: do nothing. */
 void rp_provider_search_expect(struct rp_provider_search *search);
 
 /*
@@ -33,8 +33,11 @@ void rp_provider_search_expect(struct rp_provider_search *search);
  */
 void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target,
 			    bool is_first);
-/* In a recorder that cannot ask, because the process cannot be recorded. */
-void rp_provider_search_skip(struct rp_provider_search *search);
+/*
+ * The process cannot be recorded, so it may have each of the providers. `is_expected`: the call is
+ * in a recorder that has not asked its first question. NULL: do nothing.
+ */
+void rp_provider_search_skip(struct rp_provider_search *search, bool is_expected);
 
 /*
  * In the command, repeatedly: print an error line for each provider that no process has, once, when

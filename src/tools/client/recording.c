@@ -58,6 +58,7 @@ struct recording {
 	bool stats_seen;
 	bool own_unknown;		/* the runtime does not know ringpipe's own command */
 	bool providers_checked;		/* the providers of a command were */
+	bool has_asked;			/* plan->search for the first time */
 	bool searched_again;		/* plan->search asked for the second time */
 	bool stop_wanted;		/* a signal arrived before the session began */
 	uint64_t delivered;
@@ -236,8 +237,10 @@ static void begin_session(struct recording *recording)
 	rp_message_put_u64(&recording->stats.request, recording->session_id);
 	rp_message_end(&recording->stats.request);
 	/* Also if the session shall stop immediately: the command may be a short one. */
-	if (recording->plan->search)
+	if (recording->plan->search) {
 		rp_provider_search_ask(recording->plan->search, recording->plan->target, true);
+		recording->has_asked = true;
+	}
 	if (recording->stop_wanted)
 		want_stop(recording);
 }
@@ -567,8 +570,8 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	}
 	while (recording->phase != ENDED)
 		turn(recording);
-	if (plan->search && ret_result->end == RP_RECORDING_FAILED && !recording->stop_wanted)
-		rp_provider_search_skip(plan->search);
+	if (!recording->has_asked)
+		rp_provider_search_skip(plan->search, true);
 	finish_filter(recording);
 	rp_output_end_interruptible(output);
 	rp_exchange_end(&recording->collect.exchange);

@@ -204,7 +204,6 @@ static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 	if (pipe2(status, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
 	fflush(NULL);
-	rp_provider_search_expect(tree->plan->search);
 	member->recorder = fork();
 	if (member->recorder == 0)
 		record(tree, member, status[1], parent);
@@ -213,6 +212,7 @@ static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 		close(status[0]);
 		return -errno;
 	}
+	rp_provider_search_expect(tree->plan->search);
 	member->status_fd = status[0];
 	return 0;
 }
@@ -258,8 +258,10 @@ static void look_at(struct rp_tree *tree, struct rp_tree_member *member)
 		if (member->target.is_async && !member->first && !member->has_second)
 			add_second(tree, member);
 		ret = start_recorder(tree, member);
-		if (ret)
+		if (ret) {
 			rp_tool_error("cannot record process %d: %s", member->pid, strerror(-ret));
+			rp_provider_search_skip(tree->plan->search, false);
+		}
 	}
 	tree->failed |= ret < 0 && is_root(tree, member);
 }

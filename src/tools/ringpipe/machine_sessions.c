@@ -108,12 +108,12 @@ static int add_member(struct machine *machine, const struct rp_target *target)
 		return -ENOMEM;
 	machine->rows = rows;
 	fflush(NULL);
-	rp_provider_search_expect(machine->sessions->search);
 	process = fork();
 	if (process == 0)
 		run_member(machine->sessions, target, parent);
 	if (process < 0)
 		return -errno;
+	rp_provider_search_expect(machine->sessions->search);
 	rows[machine->count++] = (struct member){
 		.target = target->pid, .start_time = target->start_time,
 		.is_async = target->is_async, .process = process,
