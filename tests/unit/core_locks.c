@@ -25,6 +25,7 @@
 #include "ring/slot.h"
 
 #define HOUR_MS 3600000u
+#define LARGE_BYTES (64u << 20)	/* enough buffers for more locks */
 
 RP_PROVIDER(locked, "Test-Locked");
 RP_EVENT(locked, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(filling));
@@ -49,11 +50,12 @@ static void write_at_tick(int signal)
 	ticks++;
 }
 
-static struct rp_session *start_with(uint32_t flags, uint32_t block_ms)
+static struct rp_session *start_with(size_t buffer_bytes, uint32_t flags, uint32_t block_ms)
 {
 	struct rp_session_options options = options_for("Test-Locked");
 	struct rp_session *session = NULL;
 
+	options.buffer_bytes = buffer_bytes;
 	options.flags = flags;
 	options.block_ms = block_ms;
 	if (flags == RP_SESSION_OVERWRITE) {
@@ -69,7 +71,7 @@ static struct rp_session *start_with(uint32_t flags, uint32_t block_ms)
 
 static struct rp_session *start(uint32_t block_ms)
 {
-	return start_with(0, block_ms);
+	return start_with(RP_SESSION_BUFFER_MIN, 0, block_ms);
 }
 
 /* Holds the locks without a holder that the drain thread knows. */
@@ -211,7 +213,7 @@ static void release_lock(struct rp_fallback *fallback)
 /* A writer that a signal delays may have chosen such a lock before that session ended. */
 Test(core_locks, the_end_of_a_session_waits_for_locks_that_an_earlier_session_added)
 {
-	struct rp_session *session = start(0);
+	struct rp_session *session = start_with(LARGE_BYTES, 0, 0);
 	struct rp_slot *slot = &rp_slots[session->slot];
 	struct rp_fallback *added = &slot->fallback[RP_FALLBACKS];
 	struct rp_session_stats stats = empty_stats();
@@ -225,13 +227,15 @@ Test(core_locks, the_end_of_a_session_waits_for_locks_that_an_earlier_session_ad
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		release_lock(&slot->fallback[i]);
 	cr_assert_eq(rp_session_stop(session, &stats), 0);
-	session = start(0);
-	cr_assert_eq(slot, &rp_slots[session->slot]);
-	cr_expect_eq(rp_load_relaxed(&slot->lock_count), RP_FALLBACKS);
-	held = hold_lock(added, &holders[0]);
-	cr_assert_eq(rp_session_stop(session, &stats), 0);
-	cr_expect_eq(rp_load_relaxed(&added->left), held);
-	release_lock(added);
+	for (uint32_t flags = 0; flags <= RP_SESSION_OVERWRITE; flags += RP_SESSION_OVERWRITE) {
+		session = start_with(RP_SESSION_BUFFER_MIN, flags, 0);
+		cr_assert_eq(slot, &rp_slots[session->slot], "a lock is free, so its slot is, too");
+		cr_expect_eq(rp_load_relaxed(&slot->lock_count), RP_FALLBACKS);
+		held = hold_lock(added, &holders[0]);
+		cr_assert_eq(rp_session_stop(session, &stats), 0);
+		cr_expect_eq(rp_load_relaxed(&added->left), held);
+		release_lock(added);
+	}
 }
 
 #if !defined(__SANITIZE_THREAD__)	/* it loses track of a thread that leaves a handler */
@@ -339,7 +343,7 @@ Test(core_locks, event_of_a_writer_whose_handler_computes_is_damaged_until_it_re
 
 Test(core_locks, snapshot_counts_the_event_of_a_writer_that_computes_once)
 {
-	struct rp_session *session = start_with(RP_SESSION_OVERWRITE, 0);
+	struct rp_session *session = start_with(0, RP_SESSION_OVERWRITE, 0);
 	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
 	struct rp_session_stats stats = empty_stats();
 	int output = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -16,6 +16,7 @@
 #include "core/cut_stacks.h"
 #include "core/def_table.h"
 #include "core/enable.h"
+#include "core/holders.h"
 #include "core/kernel_probes.h"
 #include "core/keys.h"
 #include "core/limit.h"
@@ -235,8 +236,7 @@ static void fill_slot(struct rp_session *session, uint32_t flags)
 			 session->ring_bytes / RP_RING_SUBBUFS : 0);
 	fill_fallbacks(session, slot);
 	rp_store_relaxed(&slot->lock_count, RP_FALLBACKS);
-	if (session->pool_count && session->fallback_count < slot->lock_most)
-		session->fallback_count = (uint32_t)slot->lock_most;
+	rp_session_watch_locks(session);
 	rp_session_open_pool(session);
 	rp_store_release(&slot->rings, session->rings);
 	move_generation();

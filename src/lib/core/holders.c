@@ -12,7 +12,8 @@
  *
  * For each late holder, whatever the reason, the drain thread adds a lock to those that writers
  * try, so late holders hinder no other writer. The rings of an overwriting session are fixed, so
- * that session gets no more locks. In a pool, late holders may keep up to half of the buffers.
+ * that session gets no more locks. In a pool, late holders keep at most the locks and buffers
+ * that leave a quarter of the buffers to others; with less than 43 buffers, no lock is added.
  */
 #include <errno.h>
 #include <time.h>
@@ -35,7 +36,10 @@
 #define COMPUTING_NS 1000000u	/* CPU time; a write takes microseconds */
 #define LEAVER_NS 1000000000u	/* further wait of a finishing session, which then gives up */
 #define CHECK_PASSES 8u		/* first passes that check a late holder; then every eighth does */
-#define LATE_DIVISOR 2u		/* part of a pool that late holders may keep */
+#define SPARE_DIVISOR 4u	/* part of a pool that late holders may not keep */
+
+/* The largest count of locks of all sessions so far. A forked child keeps it. */
+static uint32_t lock_most = RP_FALLBACKS;
 
 static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t lock, uint64_t until_ns)
 {
@@ -160,17 +164,28 @@ static bool is_for_check(const struct rp_fallback *fallback, unsigned int index)
 static void add_locks(struct rp_session *session, uint32_t late)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
-	uint32_t most = session->pool_count / LATE_DIVISOR, count;
+	uint32_t most = session->pool_count - session->pool_count / SPARE_DIVISOR;
+	uint32_t count = RP_FALLBACKS + late;
 
-	count = RP_FALLBACKS + (late < most ? late : most);
-	if (count > RP_FALLBACKS_MAX)
-		count = RP_FALLBACKS_MAX;
-	if (session->pool_count == 0 || count <= rp_load_relaxed(&slot->lock_count))
+	if (most > RP_FALLBACKS_MAX)
+		most = RP_FALLBACKS_MAX;
+	if (count > most)
+		count = most;
+	if (count <= rp_load_relaxed(&slot->lock_count))
 		return;
 	if (count > session->fallback_count)
 		session->fallback_count = count;
-	rp_store_relaxed(&slot->lock_most, session->fallback_count);
+	if (count > rp_load_relaxed(&lock_most))
+		rp_store_relaxed(&lock_most, count);
 	rp_store_release(&slot->lock_count, (uint64_t)count);
+}
+
+void rp_session_watch_locks(struct rp_session *session)
+{
+	const uint32_t most = rp_load_relaxed(&lock_most);
+
+	if (session->fallback_count < most)
+		session->fallback_count = most;
 }
 
 static void release_for_holder(struct rp_session *session, unsigned int index, uint64_t lock)

@@ -18,6 +18,12 @@ struct rp_session;
 void rp_session_wait_for_holders(struct rp_session *session, bool finishing);
 
 /*
+ * Let the drain thread watch all locks that a writer may take: one that a signal delays, or a fork
+ * in a signal handler, may have chosen its lock in an earlier session of the slot.
+ */
+void rp_session_watch_locks(struct rp_session *session);
+
+/*
  * Wait for holders until `until_ns`, for a snapshot. Return: the number of holders that did not
  * release their locks.
  */

@@ -181,8 +181,12 @@ static uint32_t choose_slot(uint64_t free_slots)
 		uint32_t slot = (uint32_t)__builtin_ctzll(slots);
 		unsigned int left = 0;
 
-		for (unsigned int i = 0; i < RP_FALLBACKS_MAX; i++)
-			left += rp_load_relaxed(&rp_slots[slot].fallback[i].left) != 0;
+		for (unsigned int i = 0; i < RP_FALLBACKS_MAX; i++) {
+			const struct rp_fallback *fallback = &rp_slots[slot].fallback[i];
+			uint64_t given_up = rp_load_relaxed(&fallback->left);
+
+			left += given_up && rp_load_relaxed(&fallback->lock) == given_up;
+		}
 		if (left == 0)
 			return slot;
 	}

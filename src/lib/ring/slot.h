@@ -166,11 +166,6 @@ struct rp_slot {
 	uint64_t section_step;
 	struct rp_fallback fallback[RP_FALLBACKS_MAX];
 	uint64_t lock_count;		/* locks that writers try: it never falls in a session */
-	/*
-	 * The largest lock_count of all sessions of the slot. A writer that loaded the count of an
-	 * earlier session may take such a lock in a later one, so the drain thread watches them.
-	 */
-	uint64_t lock_most;
 	/* The pool. A count of 0: the session's rings are fixed. */
 	struct rp_ring **pool;
 	uint64_t pool_count;
