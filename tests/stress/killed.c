@@ -10,7 +10,7 @@
  * where the additional event is the one whose call had not returned. The losses that the trace
  * states are at most those that the threads counted, and one more for each call that had not
  * returned. They are at least those that the threads had counted when a flush began that has
- * returned. A thread alone finds a ring for each loss, so the number of its losses is exact, too.
+ * returned, because the losses that no ring counts survive only up to the last pass.
  *
  * usage: stress-killed [KILLS]. The default is 25 kills, or 100 in the long form.
  */
@@ -192,8 +192,7 @@ static void read_strictly(const char *path, unsigned int flags, const struct out
 	static const struct strict_serials serials = { PROVIDER, "mark", "thread", "serial" };
 	struct strict_result result;
 	const uint64_t lost = lost_so_far();
-	const uint64_t least = outcome->thread_count > 1 && flags & STRICT_RECOVERED ?
-			       progress->flushed_lost : lost;
+	const uint64_t least = flags & STRICT_RECOVERED ? progress->flushed_lost : lost;
 
 	if (!stress_read_strictly(path, flags, &serials, &result))
 		return;
