@@ -141,6 +141,10 @@ class Refusals(unittest.TestCase):
                     self.assertNotIn(call, ("madvise", "fcntl"))
                 except Ended as end:
                     named = re.search(r"the system call (\w+) failed there", str(end))
+                    if call == "mmap" and not named:
+                        # The port itself may lack the memory for its answer.
+                        self.assertIn("closed the connection without an answer", str(end))
+                        continue
                     self.assertIsNotNone(named, end)
                     self.assertIn(call, FUNCTIONS.get(named[1], {named[1]}))
 
