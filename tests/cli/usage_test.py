@@ -62,7 +62,7 @@ class Usage(ToolTest):
                 (["report", "a", "event"], "no report is called 'event'"),
                 (["ps", "--json"], "unknown option --json"),
                 (["ps", "--format"], "--format requires text|json|csv"),
-                (["flight", "start", "-p", "1", "--format", "csv"], "--format requires 4 or 6"),
+                (["flight", "start", "-p", "1", "--format", "csv"], "--format requires 4|6"),
                 (["report", "t", "--format", "6"], "--format requires text, json or csv"),
                 (["recover", "left", "--format", "csv"], "--format requires --list"),
                 (["counters", "serve", "-p", "1", "--format", "csv"],

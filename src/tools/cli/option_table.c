@@ -280,7 +280,7 @@ static int take_until(struct rp_tool_options *options, const char *value)
 }
 
 const struct rp_option rp_option_table[] = {
-	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
+	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process, by its id", take_pid },
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
 	  "the process with this name, which must be unique; see ringpipe ps", take_name },
 	{ RP_OPTION_SESSION, 0, "session", "ID",
@@ -314,8 +314,8 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_RINGS, 0, "buffer", "MB",
 	  "memory for the rings that the kernel fills (64)", take_buffer },
 	{ RP_OPTION_LAST, 0, "last", "SECONDS|1m30s",
-	  "choose --buffer such that it holds the events of this time; this\n"
-	  "measures their rate first, for that time at most", take_last },
+	  "choose --buffer so that it holds the events of this time; the\n"
+	  "command first measures their rate, for at most this time", take_last },
 	{ RP_OPTION_BLOCK, 0, "block", "MS",
 	  "a writer waits up to MS milliseconds while the buffers are full;\n"
 	  "for libringpipe only", take_block },
@@ -420,8 +420,9 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
 	  "print the rows as text (default), JSON or CSV", take_format },
 	{ RP_OPTION_VERSION, 0, "format", "4|6",
-	  "the version of nettrace to write; default: the one that FILE does\n"
-	  "not have, or FILE's with --where, --from, --to or compression", take_version },
+	  "the version of nettrace to write; default: 4; of convert: the one\n"
+	  "that FILE does not have, or FILE's with --where, --from, --to or\n"
+	  "compression", take_version },
 	{ RP_OPTION_TO, 0, "to", "FORMAT|TIME",
 	  "write the format of another tool instead of nettrace: chrome,\n"
 	  "perfetto, firefox, speedscope, pprof, folded, jsonl, csv, ctf, otlp or\n"

@@ -369,15 +369,14 @@ const struct rp_tool_command rp_commands[] = {
 			 "overwrite the oldest, until ringpipe flight stop or its end. ringpipe\n"
 			 "flight snapshot writes them to a file. With --roll the process writes\n"
 			 "them to files itself, with its own rights. There is one such recorder\n"
-			 "in a process. --format 4 or 6 is the version of nettrace.\n",
+			 "in a process.\n",
 		.examples = "flight start -n shop --providers Shop-Orders\n"
 			    "flight start -n shop --last 30s\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT |
 			   RP_OPTION_PROVIDERS | RP_OPTION_MISSING | RP_OPTION_BUFFER |
 			   RP_OPTION_LAST | RP_OPTION_COARSE | RP_OPTION_STACKS |
-			   RP_OPTION_RECOVER | RP_OPTION_ROLL | RP_OPTION_FORMAT |
+			   RP_OPTION_RECOVER | RP_OPTION_ROLL | RP_OPTION_VERSION |
 			   RP_OPTION_HELP,
-		.takes_version = true,
 		.needs_file = by_itself,
 		.run = rp_command_flight_start,
 	},

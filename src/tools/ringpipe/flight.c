@@ -144,16 +144,12 @@ static int ask(const struct rp_target *target, const struct rp_message_buffer *r
 /* Reports options that exclude each other. */
 static int check_usage(const struct rp_tool_options *options)
 {
-	if ((options->given & RP_OPTION_FORMAT) && !options->nettrace) {
-		rp_tool_error("flight start: --format requires 4 or 6");
-		return -EINVAL;
-	}
 	if (!(options->given & RP_OPTION_ROLL) != !(options->given & RP_OPTION_OUTPUT)) {
 		rp_tool_error("flight start: --roll requires -o, and -o requires --roll");
 		return -EINVAL;
 	}
 	if ((options->given & RP_OPTION_ROLL) && (options->given & RP_OPTION_RECOVER)) {
-		rp_tool_error("flight start: give one of --roll and --recover");
+		rp_tool_error("flight start: --roll cannot be used with --recover");
 		return -EINVAL;
 	}
 	if ((options->given & RP_OPTION_LAST) &&
