@@ -42,7 +42,7 @@ def cpu_ns(command):
 
 
 def ways(build, trace):
-    """Return way -> (command, its output). Both conversions encode the trace anew."""
+    """Return way -> (command, its output). Both conversions encode the trace again."""
     convert = [os.path.join(build, TOOL), 'convert', '-q', '-f', '--format', '4', trace, '-o']
     made = {'plain': ([*convert, f'{trace}.4'], f'{trace}.4'),
             'compressed': ([*convert, f'{trace}.zst'], f'{trace}.zst')}

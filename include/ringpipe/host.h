@@ -220,7 +220,7 @@ struct rp_host {
 	/*
 	 * Start-up. Called once, when no diagnostic port suspends the start-up: during the
 	 * registration, or later in the thread that serves clients. A program with
-	 * RP_DIAGNOSTICS_WAIT can so continue its start-up without rp_diagnostics_wait().
+	 * RP_DIAGNOSTICS_WAIT can thus continue its start-up without rp_diagnostics_wait().
 	 */
 	void (*start_up)(void *data);
 

@@ -81,8 +81,8 @@ RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_
  *
  * Context: any thread, any callback of a listener (its own too) or a provider; not a signal
  * handler. Allocates; runs callbacks of providers.
- * Return: 0; -EINVAL and -ENOMEM as rp_session_start(); -EPIPE if the listener is closed or its
- * session has failed. On failure the listener is unchanged.
+ * Return: 0; -EINVAL and -ENOMEM as rp_session_start(); -EPIPE if the listener was drained or
+ * discarded, or its session has failed. On failure the listener is unchanged.
  */
 RP_PUBLIC int rp_listener_set_providers(struct rp_listener *listener,
 					const struct rp_session_provider *providers,

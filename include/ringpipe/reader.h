@@ -210,8 +210,8 @@ RP_PUBLIC int rp_reader_open_explained(int fd, struct rp_reader **ret_reader, ch
 				       size_t message_bytes);
 
 /*
- * Open a recording in memory. The caller must not free or change it before rp_reader_close().
- * @bytes, @size: the recording.
+ * Open a trace in memory. The caller must not free or change it before rp_reader_close().
+ * @bytes, @size: the trace.
  *
  * Context, Return: as rp_reader_open().
  */

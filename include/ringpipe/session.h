@@ -27,8 +27,8 @@ struct rp_event_filter {
 #define RP_EVENT_FILTER_INIT RP_INIT_(struct rp_event_filter)
 
 /*
- * One provider that a session wants. Level 0 and keywords 0 mean every event, as in a struct that
- * was only initialised. In RINGPIPE_CONFIG and in .NET's protocol, keywords 0 mean the events
+ * One provider that a session wants. Level 0 and keywords 0 mean every event, as in a newly
+ * initialised struct. In RINGPIPE_CONFIG and in .NET's protocol, keywords 0 mean the events
  * without keywords; here RP_SESSION_PROVIDER_EXACT requests that meaning.
  */
 struct rp_session_provider {
@@ -87,10 +87,11 @@ struct rp_session_options {
 	/*
 	 * The limit for the memory of all rings and of the sink, at least RP_SESSION_BUFFER_MIN;
 	 * 0: 64 MB. Before the first loss, events of any sizes fill four fifths of a limit of at
-	 * least 32 MB and 8 MB per processor. Large events leave more of a smaller limit unused,
-	 * because each event is in one buffer (doc/architecture.md, "Memory"). The worst sizes fill
-	 * at least 65 % of 16 MB with two processors, 50 % of 4 MB, 40 % of 2 MB and 25 % of 1 MB;
-	 * events of up to 4 KB fill 80 % of 16 MB, 75 % of 4 MB, 60 % of 2 MB and 40 % of 1 MB.
+	 * least 64 MB and 8 MB per processor. Large events leave more of a smaller limit unused,
+	 * because each event is in one buffer (doc/architecture.md, "Memory"). With two processors,
+	 * the worst sizes fill at least 75 % of 32 MB, 65 % of 16 MB, 50 % of 4 MB, 40 % of 2 MB
+	 * and 25 % of 1 MB; events of up to 4 KB fill 80 % of 16 MB, 75 % of 4 MB, 60 % of 2 MB and
+	 * 40 % of 1 MB.
 	 */
 	size_t buffer_bytes;
 	const struct rp_session_provider *providers;
@@ -292,8 +293,8 @@ struct rp_snapshot_info {
  * Write the recorded events of a session with RP_SESSION_OVERWRITE. The output is one complete
  * nettrace, in the file `path`, which is created or overwritten, or without a path in the
  * descriptor `fd`, which the caller still owns. Meanwhile writers and the session continue. The
- * snapshot contains every event written from `from_ns` to `to_ns`, which is a moment during this
- * call, except the events that `lost` counts. It also contains older events that were not
+ * snapshot contains every event written from `from_ns` to `to_ns`, except the events that `lost`
+ * counts. `to_ns` is a time during this call. The snapshot also contains older events that were not
  * overwritten yet. Its last event of provider `ringpipe`, `Snapshot`, has the same two times. Both
  * times are equal if writers repeatedly overwrite a whole ring faster than the function can copy
  * it.

@@ -106,7 +106,10 @@ template<typename T> inline T rp_init_()
  */
 #define RP_FRAME_CUT 0xc07u
 
-/* The levels of EventPipe. A session of level L receives events of level 0 and of levels 1 to L. */
+/*
+ * The levels of EventPipe. A session of a level L from 1 to 5 receives events of the levels 0 to L.
+ * <ringpipe/session.h> describes level 0 of a session.
+ */
 enum rp_level {
 	RP_LEVEL_LOG_ALWAYS = 0,
 	RP_LEVEL_CRITICAL = 1,

@@ -4,7 +4,7 @@
 
 usage: abi_test.py LIBRARY HEADERS DESCRIPTION [--write] [unittest arguments]
 
---write prints what abidiff finds and makes the description anew. It is for additions: a new
+--write prints what abidiff finds and writes the description again. It is for additions: a new
 function, or a member at the end of a struct that has a ..._SIZE_V1, which does not change.
 """
 import os

@@ -18,8 +18,8 @@ struct rp_session;
 void rp_session_wait_for_holders(struct rp_session *session, bool finishing);
 
 /*
- * Let the drain thread watch all locks that a writer may take: one that a signal delays, or a fork
- * in a signal handler, may have chosen its lock in an earlier session of the slot.
+ * Make the drain thread watch every lock that a writer may take. A writer that is delayed, or that
+ * returns in a forked child, may have chosen its lock in an earlier session of the slot.
  */
 void rp_session_watch_locks(struct rp_session *session);
 

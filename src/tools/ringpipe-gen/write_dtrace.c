@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Definitions of the probes for dtrace(1), for programs that do not use ringpipe: `dtrace -h` makes
- * a header with the probes from them. An event of ringpipe has its probe already.
+ * Definitions of probes for dtrace(1), for programs that do not use ringpipe. `dtrace -h` generates
+ * a header from them. A ringpipe event already has a probe.
  */
 #include "tools/ringpipe-gen/write_c.h"
 

@@ -4,9 +4,10 @@
  *
  *	provider == "Shop-Orders" and total > 100
  *
- * EXPRESSIONS in ringpipe(1) describes the language. The text is compiled to a program once. What
- * depends on the type of an event alone is decided once for each type. If a JSON event needs more,
- * the evaluation decodes it; see json_event.h. The evaluation of other events allocates nothing.
+ * EXPRESSIONS in ringpipe(1) describes the language. The text is compiled to a program once.
+ * Conditions that depend only on an event's type are evaluated once for each type. If a JSON event
+ * needs more, the evaluation decodes it; see json_event.h. The evaluation of other events allocates
+ * nothing.
  */
 #ifndef RP_TOOL_EXPRESSION_H
 #define RP_TOOL_EXPRESSION_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traces of several machines use the same ids of processes and threads, and each recording numbers
- * its mappings and functions from 1 on. A merged trace needs different ones.
+ * its mappings and functions from 1 on. In a merged trace, these ids must be unique.
  */
 #include "tools/trace/trace_merge_parts.h"
 
