@@ -62,6 +62,10 @@ def dotnet_trace_command():
     return _made_by("scripts/setup-dotnet")
 
 
+def dotnet_stack_command():
+    return _made_by("scripts/setup-dotnet", "dotnet-stack")
+
+
 def dotnet_trace_ps(environment=None):
     """Return what `dotnet-trace ps` lists. It fails with an exception if a process ends
     meanwhile."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Typical uses of dotnet-trace, on the shop: profiles, durations, a child traced from its start,
-reports and conversions with names of native functions.
+"""Typical uses of dotnet-trace and dotnet-stack, on the shop: profiles, durations, a child traced
+from its start, reports and conversions with names of native functions.
 
 Environment: INTEROP_BUILD, SHOP, HOST, RINGPIPE, RINGPIPE_SYMBOLS.
 """
@@ -29,12 +29,15 @@ class DotnetTools(clients.Scratch):
     def setUpClass(cls):
         cls.dotnet_trace = clients.dotnet_trace_command()
 
-    def run_tool(self, *arguments):
-        done = subprocess.run([self.dotnet_trace, *map(str, arguments)], capture_output=True,
+    def run_command(self, *command):
+        done = subprocess.run([*map(str, command)], capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, timeout=PATIENCE_S,
                               cwd=self.directory, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
+
+    def run_tool(self, *arguments):
+        return self.run_command(self.dotnet_trace, *arguments)
 
     @contextlib.contextmanager
     def busy(self, shop):
@@ -91,16 +94,16 @@ class DotnetTools(clients.Scratch):
 
     @unittest.skipUnless(os.environ["RINGPIPE_SYMBOLS"], "built without the symbols module")
     def test_stack_report_shows_each_thread_of_an_idle_shop(self):
-        """`dotnet-stack report` with its defaults."""
         with drive.shop(SHOP) as shop:
             shop.wait_until_quiet()
-            threads = set(os.listdir(f"/proc/{shop.pid}/task"))
-            rows = clients.TraceRead().lines(str(shop.pid), "--threads")
-            stacks = {row["thread"]: row["frames"] for row in rows}
+            threads = {int(thread) for thread in os.listdir(f"/proc/{shop.pid}/task")}
+            said = self.run_command(clients.dotnet_stack_command(), "report", "-p", shop.pid)
+        stacks = {int(thread, 16): frames.split() for thread, frames in
+                  re.findall(r"^Thread \(0x(\w+)\):\n((?:  .*\n)*)", said, re.M)}
         self.assertLessEqual(threads, set(stacks))
-        self.assertIn("shop!main", stacks[str(shop.pid)])
+        self.assertIn("shop!main", stacks[shop.pid])
         for thread in threads:
-            self.assertGreater(len(stacks[thread]), 1, stacks)
+            self.assertGreater(len(stacks[thread]), 3, said)
 
     def test_collect_linux_takes_the_process(self):
         with drive.shop(SHOP) as shop:

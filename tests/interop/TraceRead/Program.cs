@@ -10,16 +10,12 @@
 //	TraceRead --cut FILE		likewise, of a trace that may lack its end
 //	TraceRead --thread-time FILE	one line for each sample of PerfView's view Thread Time
 //	TraceRead --collections FILE	one line for each garbage collection of .NET
-//	TraceRead --threads PID		as `dotnet-stack report`: a line for each thread of the
-//					process, with its first stack, from a session of 10 ms
 //
 // Exit: 0; 1 when TraceEvent refuses the file, with its reason on standard error; 2 for bad usage.
 
-using System.Diagnostics.Tracing;
 using System.Text.Encodings.Web;
 using System.Text.Json;
 using System.Text.Json.Nodes;
-using Microsoft.Diagnostics.NETCore.Client;
 using Microsoft.Diagnostics.Symbols;
 using Microsoft.Diagnostics.Tracing;
 using Microsoft.Diagnostics.Tracing.Analysis;
@@ -58,18 +54,15 @@ static class Reader
 
 		if (args.Length is < 1 or > 2 || path.StartsWith('-') ||
 		    mode is not ("" or "--dump" or "--clr" or "--stacks" or "--cut" or
-				 "--thread-time" or "--collections" or "--threads"))
+				 "--thread-time" or "--collections"))
 		{
 			Console.Error.WriteLine("usage: TraceRead [--dump|--clr|--stacks|--cut|" +
-						"--thread-time|--collections] FILE\n" +
-						"       TraceRead --threads PID");
+						"--thread-time|--collections] FILE");
 			return 2;
 		}
 		try
 		{
-			if (mode == "--threads")
-				ReportThreads(int.Parse(path));
-			else if (mode == "--collections")
+			if (mode == "--collections")
 				ReportCollections(path);
 			else if (mode == "--thread-time")
 				OpenLog(path, new(), PrintThreadTime);
@@ -166,56 +159,6 @@ static class Reader
 		var summary = Summarise(log);
 		summary["processes"] = Processes(log);
 		Print(summary);
-	}
-
-	// Only the process's own delay between start and stop allows time for samples.
-	static void Record(int pid, string path)
-	{
-		using var file = File.Create(path);
-		using var session = new DiagnosticsClient(pid).StartEventPipeSession(
-			[new("Microsoft-DotNETCore-SampleProfiler", EventLevel.Informational)]);
-		var copy = session.EventStream.CopyToAsync(file);
-
-		Thread.Sleep(10);
-		session.Stop();
-		copy.Wait();
-	}
-
-	static void ReportThreads(int pid)
-	{
-		var scratch = Directory.CreateTempSubdirectory("TraceRead");
-		var trace = Path.Combine(scratch.FullName, "trace.nettrace");
-
-		try
-		{
-			Record(pid, trace);
-			OpenLog(trace, new(), PrintThreads);
-		}
-		finally
-		{
-			scratch.Delete(recursive: true);
-		}
-	}
-
-	static void PrintThreads(TraceLog log)
-	{
-		using var symbols = new SymbolReader(TextWriter.Null, "");
-		var times = new SampleProfilerThreadTimeComputer(log, symbols);
-		var stacks = new MutableTraceEventStackSource(log);
-		var seen = new HashSet<string>();
-
-		stacks.OnlyManagedCodeStacks = true;
-		times.GenerateThreadTimeStacks(stacks);
-		stacks.ForEach(sample =>
-		{
-			var (thread, frames) = ThreadStack(stacks, sample.StackIndex);
-			if (seen.Add(thread))
-				Print(new JsonObject
-				{
-					["thread"] = thread,
-					["frames"] = frames,
-				});
-		});
 	}
 
 	// The first frame is CPU_TIME or BLOCKED_TIME.
