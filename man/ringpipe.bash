@@ -3,12 +3,17 @@
 
 _ringpipe()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]}
+	local cur=${COMP_WORDS[COMP_CWORD]} type
 
 	mapfile -t COMPREPLY < <(ringpipe complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 	case "${COMPREPLY[0]-}" in
 	:file) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-	:trace) mapfile -t COMPREPLY < <(compgen -f -X '!*.nettrace' -- "$cur") ;;
+	:trace) mapfile -t COMPREPLY < <(
+			compgen -d -- "$cur"
+			for type in nettrace nettrace.zst data; do
+				compgen -f -X "!*.$type" -- "$cur"
+			done
+		) ;;
 	:directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
 	esac
 }

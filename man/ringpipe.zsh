@@ -8,7 +8,7 @@ _ringpipe()
 	candidates=("${(@f)$(ringpipe complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
 	case "$candidates[1]" in
 	:file) _files ;;
-	:trace) _files -g '*.nettrace' ;;
+	:trace) _files -g '*.(nettrace|nettrace.zst|data)' ;;
 	:directory) _files -/ ;;
 	*) compadd -a candidates ;;
 	esac

@@ -7,11 +7,11 @@ set -uo pipefail
 
 source=$(realpath "$1") tool=$(realpath "$2") host=$(realpath "$3")
 work=$(mktemp -d)
-mkdir "$work/bin" "$work/here" "$work/here/left"
+mkdir "$work/bin" "$work/here" "$work/here/left" "$work/here/on.d"
 ln -s "$tool" "$work/bin/ringpipe"
 export PATH=$work/bin:$PATH TMPDIR=$work HOME=$work
 cd "$work/here" || exit 1
-touch one.nettrace two.txt
+touch one.nettrace oner.nettrace.zst only.data only.txt two.txt
 
 coproc HOST { exec "$host"; }
 host_pid=$HOST_PID
@@ -53,7 +53,7 @@ zsh_offers()
 			case "$*" in
 			"") print -r -- ${~words[CURRENT]}*(N) ;;
 			-/) print -r -- ${~words[CURRENT]}*(N/) ;;
-			"-g *.nettrace") print -r -- ${~words[CURRENT]}*.nettrace(N) ;;
+			"-g "*) print -r -- ${~words[CURRENT]}*(N/) ${~words[CURRENT]}${~2}(N) ;;
 			esac
 		}
 		words=(ringpipe "$@")
@@ -103,6 +103,7 @@ sorted()
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
 commands="ps list counters top stacks dump collect record inbox tail report explain view convert"
+traces="on.d one.nettrace oner.nettrace.zst only.data"
 commands+=" merge symbolize flight bpf recover gen doctor help"
 
 echo "TAP version 13"
@@ -119,9 +120,9 @@ offers "convert knows the formats" "speedscope" convert --to spe
 offers "a value may be a version" "4 6" convert --format ""
 offers "a value may have a hyphen" "otlp otlp-profiles" convert --to ot
 offers "report knows its kinds" "events" report one.nettrace ev
-offers "report takes traces" "one.nettrace" report on
-offers "convert takes traces" "one.nettrace" convert on
-offers "merge takes traces" "one.nettrace" merge on
+offers "report takes traces" "$traces" report on
+offers "convert takes traces" "$traces" convert on
+offers "merge takes traces" "$traces" merge on
 offers "recover takes a directory" "left" recover le
 offers "an output is any file" "two.txt" collect -o tw
 offers "counters has its commands" "collect" counters col
