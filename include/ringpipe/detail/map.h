@@ -43,7 +43,7 @@
 #define RP_TOO_MANY_(what, most) RP_ASSERT_(0, what " is declared with too many " most)
 #define RP_EVENT_EMIT_MANY_(provider, event, ...) \
 	RP_TOO_MANY_("event " #provider "_" #event, \
-		     "fields: up to 32 are allowed, and 128 in a dynamic event")
+		     "fields: there may be up to 32, and 128 in a dynamic event")
 #define RP_STRUCT_EMIT_MANY_(tag, ...) \
 	RP_TOO_MANY_("struct " #tag, "members: there may be up to 32")
 #define RP_ENUM_EMIT_MANY_(tag, ...) \
