@@ -334,7 +334,7 @@ class Ctf(ToolTest):
         self.assertIn("exists already", errors)
         self.assertEqual(self.read("mine/file"), b"mine")
         errors = self.run_tool(*arguments[:-1], "-", status=2)[1]
-        self.assertIn("writes a folder", errors)
+        self.assertIn("writes a directory", errors)
 
     def test_the_folder_is_private(self):
         self.convert(nettrace.sample())

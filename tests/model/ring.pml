@@ -11,7 +11,7 @@
  * any time; each of these, and the membarrier, restarts a section that has not committed.
  *
  * The space of a record returns when the drain thread has read the record. The engine returns the
- * space of a whole buffer, by the same pair of store and load [RING-ROOM]; pool.pml has the buffers.
+ * space of a whole buffer, by the same pair of store and load [RING-SPACE]; pool.pml has the buffers.
  *
  * The clock advances when an event is committed and when the drain thread reads the clock. Only the
  * order of two readings matters, and the number of states stays finite.

@@ -105,7 +105,7 @@ static void switch_subbuf(struct rp_ring *ring)
 /* Return the space in the ring. The caller holds the lock. */
 static uint64_t space_in(const struct rp_ring *ring)
 {
-	/* [RING-ROOM] */
+	/* [RING-SPACE] */
 	return ring->size - (rp_load_relaxed(&ring->head) - rp_load_acquire(&ring->tail));
 }
 
@@ -183,7 +183,7 @@ static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring,
 				   enum attempt attempt)
 {
 	uint64_t head = rp_load_relaxed(&ring->head);
-	uint64_t used = head - rp_load_acquire(&ring->tail) + write->step;	/* [RING-ROOM] */
+	uint64_t used = head - rp_load_acquire(&ring->tail) + write->step;	/* [RING-SPACE] */
 
 	if (used > ring->size && ring->subbuf) {
 		switch_subbuf(ring);

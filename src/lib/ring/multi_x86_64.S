@@ -12,7 +12,7 @@
  *		the first: processor, concurrency id, ticks = rdtsc
  *		if (cid >= slot->ring_count)			-> slow
  *		ring = rings[cid]; if (!ring)			-> slow
- *		if (head + largest record - tail > watermark) [RING-ROOM] -> slow
+ *		if (head + largest record - tail > watermark) [RING-SPACE] -> slow
  *		store payload, header, ticks
  *		ring->head += step			commit	[RING-PUB]
  *

@@ -16,7 +16,7 @@
  *		ring = cache.ring
  *		if (ring->head >= cache.limit)
  *			cache.base = ring->data - (ring->head & -ring->size)
- *			cache.limit = ring->tail + ring->watermark - largest record + 1	[RING-ROOM]
+ *			cache.limit = ring->tail + ring->watermark - largest record + 1	[RING-SPACE]
  *			if (ring->head >= cache.limit) -> slow
  *		to = cache.base + ring->head
  *		to->ticks = by the coarse clock, or rdtsc

@@ -24,9 +24,9 @@
  *
  *	writer (rseq section, or under a fallback lock)	drain thread
  *	-----------------------------------------------	------------------------------------
- *	load tail		[RING-ROOM] acquire	load head		[RING-PUB] acquire
+ *	load tail		[RING-SPACE] acquire	load head		[RING-PUB] acquire
  *	write the record				read records
- *	store head		[RING-PUB]  release	store tail		[RING-ROOM] release
+ *	store head		[RING-PUB]  release	store tail		[RING-SPACE] release
  *
  * On x86-64, the plain stores and loads of the section already have release and acquire semantics.
  *
@@ -158,7 +158,7 @@ static inline void rp_ring_recycle(struct rp_ring *ring)
 	uint64_t begin = (rp_load_relaxed(&ring->head) + ring->size - 1) & -ring->size;
 
 	/* In this order, recovery after a crash between the two stores finds an empty ring. */
-	rp_store_release(&ring->tail, begin - ring->unused);	/* [RING-ROOM] */
+	rp_store_release(&ring->tail, begin - ring->unused);	/* [RING-SPACE] */
 	rp_store_release(&ring->head, begin);	/* [RING-PUB] */
 	/* A holder that left the lock in the middle of a record may have left this. */
 	rp_store_relaxed(&ring->intent, begin);

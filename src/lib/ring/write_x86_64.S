@@ -10,7 +10,7 @@
  *		cid = area->mm_cid, processor = area->cpu_id
  *		if (processor < 0 || cid >= slot->ring_count) -> NO_RING
  *		ring = rings[cid]; if (!ring)		-> NO_RING
- *		used = ring->head - ring->tail + step		[RING-ROOM]
+ *		used = ring->head - ring->tail + step		[RING-SPACE]
  *		if (used > ring->size)			-> FULL
  *		above = used > ring->watermark
  *		to = ring->data + (ring->head & (ring->size - 1))

@@ -290,7 +290,7 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
 	  "the output file; {pid} is replaced by the process id", take_output },
 	{ RP_OPTION_DIRECTORY, 'o', "output", "DIR",
-	  "the folder for the generated files, which is created; with\n"
+	  "the directory for the generated files, which is created; with\n"
 	  "--from-binary, the file for the manifest", take_output },
 	{ RP_OPTION_CULTURE, 0, "culture", "NAME",
 	  "the language of texts, such as de-DE; default: en-US, or the first\n"

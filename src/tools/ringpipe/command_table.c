@@ -458,8 +458,8 @@ const struct rp_tool_command rp_commands[] = {
 		.task = declare,
 		.arguments = "[MANIFEST]",
 		.help = "generate code from an ETW instrumentation manifest",
-		.notes = "For NAME.man, the command writes NAME.h and NAME.c into the folder of\n"
-			 "-o: a function for each event, with typed parameters, and names of\n"
+		.notes = "For NAME.man, the command writes NAME.h and NAME.c into the directory\n"
+			 "of -o: a function for each event, with typed parameters, and names of\n"
 			 "keywords, levels, tasks and maps. --to selects other files: a provider\n"
 			 "for LTTng-UST, NAME.d or NAME.md. An error states the line and column\n"
 			 "of the manifest and the rule that is broken; the status is then 1. A\n"

@@ -189,7 +189,8 @@ static int convert_to_folder(struct conversion_to *to, const char *path)
 	int ret, output_error, reserve;
 
 	if (!strcmp(path, "-")) {
-		rp_tool_error("convert: --to %s writes a folder; name it by -o", to->format->name);
+		rp_tool_error("convert: --to %s writes a directory; name it by -o",
+			      to->format->name);
 		return RP_EXIT_USAGE;
 	}
 	if (rp_format_folder_prepare(path, to->options->given & RP_OPTION_FORCE) < 0)
