@@ -45,8 +45,10 @@ static bool is_full(void)
 	if (rp_rseq_usable)
 		ring = slot->rings[*(uint32_t *)((char *)rp_rseq_area() + rp_rseq_index_offset)];
 	else
-		ring = slot->fallback[rp_thread_id() % RP_FALLBACK_STARTS].ring;
-	return ring && ring->head - ring->tail + MARK_BYTES > ring->size;
+		ring = rp_load_relaxed(
+			&slot->fallback[rp_thread_id() % RP_FALLBACK_STARTS].ring);
+	return ring && rp_load_relaxed(&ring->head) - rp_load_relaxed(&ring->tail) + MARK_BYTES >
+		       ring->size;
 }
 
 static void *write_multi(void *data)
@@ -168,17 +170,20 @@ static void events_are_stored(unsigned int count)
 static void hold_locks(struct rp_slot *slot)
 {
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
-		if (slot->fallback[i].ring && !(slot->fallback[i].lock & 1))
-			rp_add_seq_cst(&slot->fallback[i].lock, 1);
+		struct rp_fallback *fallback = &slot->fallback[i];
+
+		if (rp_load_relaxed(&fallback->ring) && !(rp_load_relaxed(&fallback->lock) & 1))
+			rp_add_seq_cst(&fallback->lock, 1);
 	}
 }
 
 static void release_locks(struct rp_slot *slot)
 {
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
-		if (slot->fallback[i].lock & 1)
-			rp_exchange_seq_cst(&slot->fallback[i].lock,
-					    rp_lock_released(slot->fallback[i].lock));
+		uint64_t lock = rp_load_relaxed(&slot->fallback[i].lock);
+
+		if (lock & 1)
+			rp_exchange_seq_cst(&slot->fallback[i].lock, rp_lock_released(lock));
 	}
 }
 

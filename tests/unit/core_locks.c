@@ -207,7 +207,7 @@ static uint64_t hold_lock(struct rp_fallback *fallback, struct rp_holder *holder
 
 static void release_lock(struct rp_fallback *fallback)
 {
-	rp_store_seq_cst(&fallback->lock, rp_lock_released(fallback->lock));
+	rp_store_seq_cst(&fallback->lock, rp_lock_released(rp_load_relaxed(&fallback->lock)));
 }
 
 /* A writer that a signal delays may have chosen such a lock before that session ended. */

@@ -68,7 +68,8 @@ static uint64_t fallback_bytes(void)
 
 	for (unsigned int slot = 0; slot < RP_SLOTS; slot++) {
 		for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
-			const struct rp_ring *ring = rp_slots[slot].fallback[i].ring;
+			const struct rp_ring *ring =
+				rp_load_relaxed(&rp_slots[slot].fallback[i].ring);
 
 			bytes += ring ? rp_load_relaxed(&ring->head) : 0;
 		}
