@@ -9,7 +9,7 @@
 
 #include <ringpipe/ringpipe.h>
 
-/* What INFO shows. */
+/* The values that INFO shows. */
 struct tracing_stats {
 	uint64_t spans;
 	uint64_t slow_commands;

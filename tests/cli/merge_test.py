@@ -241,8 +241,8 @@ class Merge(ToolTest):
                          {(0, 49, 50)})
 
     def test_losses_of_merged_traces_are_those_of_the_writers(self):
-        """Each process writes half a million events into a megabyte. What is not in the merged
-        trace is counted there, for each reason as in the traces."""
+        """Each process writes half a million events into a megabyte. The merged trace counts the
+        events that it lacks, for each reason as in the traces."""
         before = []
         for name in "a.nettrace", "b.nettrace":
             def has_losses(name=name):

@@ -12,20 +12,20 @@ import sys
 
 import tree
 
-FOLDERS = ('src/', 'include/', 'bpf/', 'bench/', 'tests/', 'doc/', 'examples/')
+FOLDERS = ('src/', 'include/', 'bpf/', 'bench/', 'tests/', 'doc/', 'examples/', 'integrations/')
 # Phrase, limit, and the words to use instead.
 PHRASES = (
-    (r'(?:^|[.:;] )(?:What|Who|Whose|Whom)\b(?![^.]*\?)', 8,
+    (r'(?:^|[.:;] )(?:What|Who|Whose|Whom)\b(?![^.]*\?)', 0,
      'a sentence with a subject and a verb'),
-    (r'\b(?:nobody|somebody|anybody|whoever)\b', 10, 'the thread, process or user'),
-    (r'\b(?:tells?|told|telling)\b', 2, 'report, emit, show, return'),
-    (r'\bfor want of\b|\bin vain\b', 4, 'for lack of; without success'),
-    (r'\bmade at run time\b', 1, 'dynamic'),
+    (r'\b(?:nobody|somebody|anybody|whoever)\b', 4, 'the thread, process or user'),
+    (r'\b(?:tells?|told|telling)\b', 0, 'report, emit, show, return'),
+    (r'\bfor want of\b|\bin vain\b', 0, 'for lack of; without success'),
+    (r'\bmade at run time\b', 0, 'dynamic'),
     (r'\bbeside\b', 2, 'next to, with, compared with, while'),
-    (r'\banew\b', 3, 'again'),
-    (r'\b(?:no|finds?|makes?|has) room\b', 12, 'space'),
-    (r'\bin turn\b|\btakes? turns\b', 4, 'multi-session; alternate'),
-    (r'\bstands? still\b', 5, 'stall'),
+    (r'\banew\b', 0, 'again'),
+    (r'\b(?:no|finds?|makes?|has) room\b', 0, 'space'),
+    (r'\bin turn\b|\btakes? turns\b', 0, 'multi-session; alternate'),
+    (r'\bstands? still\b', 0, 'stall'),
 )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of `ringpipe bpf` share: HOST is the process that writes the events."""
+"""The parts that the tests of `ringpipe bpf` share. HOST is the process that writes the events."""
 import json
 import os
 import signal

@@ -103,7 +103,7 @@ def thread_offset(pid):
 
 
 class Stopped:
-    """A thread that stands still while its record is read."""
+    """A thread that does not run while its record is read."""
     def __init__(self, thread):
         self.thread = thread
 

@@ -18,7 +18,7 @@
 #define MAP_BYTES_MAX (64u << 20)
 
 /*
- * Opens a regular file that belongs to the process's user: anybody may write into /tmp. A process
+ * Opens a regular file that belongs to the process's user: any user may write into /tmp. A process
  * that has ended had this program's folders, or its files cannot be found. Return: -1: none.
  */
 static int open_file(const struct rp_machine_process *process, const char *path_there)

@@ -15,7 +15,7 @@
 
 /* In memory that the processes share. */
 struct rp_shared_output {
-	pthread_mutex_t lock;		/* robust; whoever holds it may write to standard output */
+	pthread_mutex_t lock;		/* robust; its holder may write to standard output */
 	bool reader_left;		/* nothing reads standard output any more */
 };
 
