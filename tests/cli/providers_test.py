@@ -5,14 +5,10 @@ where only this test's processes are."""
 import os
 import re
 import signal
-import subprocess
-import sys
-import unittest
 
-from tool import PATIENCE
+from tool import PATIENCE, run_in_namespace
 from written import WrittenTest
 
-UNSHARE = ["unshare", "--pid", "--mount", "--mount-proc", "--fork"]
 # Which arguments, and whether the command runs on for processes that start later.
 COMMANDS = {
     "collect": [(["-p", "PID"], False), (["--tree", "-p", "PID"], False)],
@@ -103,14 +99,5 @@ class Providers(WrittenTest):
                 self.finish(process, status)
 
 
-def main():
-    if os.environ.get("INSIDE"):
-        unittest.main()
-    if subprocess.run([*UNSHARE, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
-        print("needs the right to create a PID namespace")
-        sys.exit(77)
-    os.execvpe("unshare", [*UNSHARE, sys.executable, *sys.argv], {**os.environ, "INSIDE": "1"})
-
-
 if __name__ == "__main__":
-    main()
+    run_in_namespace()

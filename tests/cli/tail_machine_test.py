@@ -4,16 +4,10 @@
 are."""
 import collections
 import json
-import os
 import signal
-import subprocess
-import sys
-import unittest
 
-from tool import PATIENCE
+from tool import PATIENCE, run_in_namespace
 from written import WrittenTest
-
-UNSHARE = ["unshare", "--pid", "--mount", "--mount-proc", "--fork"]
 
 
 class MachineTest(WrittenTest):
@@ -126,14 +120,5 @@ class TopMachine(MachineTest):
         self.assertFalse(out)
 
 
-def main():
-    if os.environ.get("INSIDE"):
-        unittest.main()
-    if subprocess.run([*UNSHARE, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
-        print("needs the right to create a PID namespace")
-        sys.exit(77)
-    os.execvpe("unshare", [*UNSHARE, sys.executable, *sys.argv], {**os.environ, "INSIDE": "1"})
-
-
 if __name__ == "__main__":
-    main()
+    run_in_namespace()

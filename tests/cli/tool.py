@@ -154,3 +154,14 @@ class ToolTest(unittest.TestCase):
 
     def wait_for_port(self, pid):
         self.wait_until(lambda: os.path.exists(socket_path(self.directory, pid)))
+
+
+def run_in_namespace():
+    """Run the tests of the program in a PID namespace, where no process of others is found."""
+    unshare = ["unshare", "--pid", "--mount", "--mount-proc", "--fork"]
+    if os.environ.get("INSIDE"):
+        unittest.main()
+    if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        print("needs the right to create a PID namespace")
+        sys.exit(77)
+    os.execvpe("unshare", [*unshare, sys.executable, *sys.argv], {**os.environ, "INSIDE": "1"})
