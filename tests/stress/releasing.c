@@ -290,12 +290,14 @@ static void lock_that_was_left_is_free_after_a_few_passes(bool by_exit, bool res
 	stress_end();
 }
 
+#define FAR_BYTES (128u << 10)
+
 static pthread_barrier_t idle_end;
 
 /* Leaves the write so far in that no frame in use can refer to its surroundings. */
-static __attribute__((noinline)) void leave_far_in(void *data)
+static __attribute__((noinline)) void leave_far_in(void *data, size_t bytes)
 {
-	volatile uint8_t gap[128 << 10];
+	volatile uint8_t *gap = __builtin_alloca(bytes);
 
 	gap[0] = 0;
 	leave_once(data);
@@ -304,7 +306,7 @@ static __attribute__((noinline)) void leave_far_in(void *data)
 
 static void *leave_and_sleep(void *data)
 {
-	leave_far_in(data);
+	leave_far_in(data, FAR_BYTES);
 	pthread_barrier_wait(&idle_end);
 	return NULL;
 }
@@ -438,18 +440,9 @@ static void locks_of_computing_threads_that_left_serve_others(enum form form)
 /* More than the part of a stack that the drain thread searches. */
 #define DEEP_BYTES (9u << 20)
 
-static __attribute__((noinline)) void leave_deep(uint64_t *data)
-{
-	volatile uint8_t gap[DEEP_BYTES];
-
-	gap[0] = 0;
-	leave_once(data);
-	(void)gap[0];
-}
-
 static void *leave_deep_and_sleep(void *data)
 {
-	leave_deep(data);
+	leave_far_in(data, DEEP_BYTES);
 	pthread_barrier_wait(&idle_end);
 	return NULL;
 }
@@ -459,7 +452,7 @@ static void *leave_near_and_sleep(void *data)
 {
 	uint8_t *volatile inside = (uint8_t *)__builtin_frame_address(0) - STACK_BYTES / 2 - 16384;
 
-	leave_far_in(data);
+	leave_far_in(data, FAR_BYTES);
 	pthread_barrier_wait(&idle_end);
 	(void)inside;
 	return NULL;
