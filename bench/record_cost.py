@@ -114,8 +114,10 @@ def memory_bytes(pid):
 
 
 def events_of(*providers):
-    """Return options for the events of a default recording, but not those of other programs."""
-    return ['--providers', ','.join(f'{name}:0xffffffffffffffff:4' for name in providers)]
+    """Return options for the events of a default recording, but not those of other programs. The
+    load may be without any."""
+    return ['--allow-missing', '--providers',
+            ','.join(f'{name}:0xffffffffffffffff:4' for name in providers)]
 
 
 class Recorder:

@@ -376,7 +376,7 @@ def run_suite(name, build):
         ok = SUITES[name](build)
     except Exception as error:	# an unexpected failure must not stop the other suites
         traceback.print_exc()
-        row('the suite failed', str(error).replace('|', '/'), ok=False)
+        row('the suite failed', ' '.join(str(error).replace('|', '/').split()), ok=False)
         ok = False
     return suite.end(), ok
 

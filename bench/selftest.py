@@ -201,7 +201,7 @@ def missed_target(_build):
 
 
 def broken(_build):
-    raise RuntimeError('no such daemon')
+    raise RuntimeError('no such\ndaemon')
 
 
 def interrupted(_build):

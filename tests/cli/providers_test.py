@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Every command that takes providers reports one that no process has. Runs in a PID namespace
 where only this test's processes are."""
+import json
 import os
 import re
 import signal
+import subprocess
 
 from tool import PATIENCE, run_in_namespace
 from written import WrittenTest
@@ -26,6 +28,8 @@ COMMANDS = {
 }
 # The separate programs need libraries or rights that a machine may lack.
 CANNOT = re.compile("was not built|Cannot|cannot start|Operation not permitted")
+
+SAMPLER = "Microsoft-DotNETCore-SampleProfiler"
 
 
 class Providers(WrittenTest):
@@ -97,6 +101,30 @@ class Providers(WrittenTest):
                     self.end_host()
                 process.send_signal(signal.SIGINT)
                 self.finish(process, status)
+
+    def start_late(self):
+        """Start a process that registers the provider after the recorder asked for the first
+        time. Return it when it is recorded."""
+        process = subprocess.Popen([os.environ["LATE_HOST"], os.environ["WRITTEN_MODULE"]],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env=self.environment)
+        self.addCleanup(self.reap, process)
+        self.assertTrue(process.stdout.readline())
+        self.wait_until(lambda: [row["kind"] for row in json.loads(self.run_tool(
+            "list", process.pid, "--format=json")[0]) if row["provider"] == SAMPLER] ==
+            ["session"])
+        return process
+
+    def test_a_process_that_ended_before_it_was_asked_twice_may_have_a_provider(self):
+        self.end_host()
+        for name in "tail", "top":
+            with self.subTest(name):
+                command = self.start(name, "--providers", f"{SAMPLER},Test-Written", "-d", "5")
+                process = self.start_late()
+                process.communicate(b"\n", PATIENCE)
+                self.assertEqual(process.returncode, 0)
+                self.assertNotIn(b"found no process", command.communicate(timeout=PATIENCE)[1])
+                self.assertEqual(command.returncode, 0)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ struct rp_provider_search {
 	int64_t due_ms;			/* 0: not started */
 	bool is_over;
 	bool has_reported;		/* a provider that is missing */
-	uint32_t questions;		/* atomic: recorders that have not asked yet */
+	uint32_t recorders;		/* atomic: recorders that will ask (again) */
 	bool may_have_all;		/* a process does not report its providers */
 	uint32_t name_count;		/* atomic; can be above NAMES_MAX */
 	struct existing_name names[NAMES_MAX];	/* of existing providers, also repeatedly */
@@ -94,7 +94,7 @@ static void add_name(struct rp_provider_search *search, const char *text)
 void rp_provider_search_expect(struct rp_provider_search *search)
 {
 	if (search)
-		rp_add_relaxed(&search->questions, 1);
+		rp_add_relaxed(&search->recorders, 1);
 }
 
 static void take_names(struct rp_provider_search *search, const struct rp_provider_names *names)
@@ -107,35 +107,28 @@ static void take_names(struct rp_provider_search *search, const struct rp_provid
 	}
 }
 
-static void end_question(struct rp_provider_search *search)
-{
-	/* After the providers were stored, for rp_load_acquire(). */
-	rp_add_seq_cst(&search->questions, -1u);
-}
-
-void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target,
-			    bool is_first)
+void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target)
 {
 	struct rp_provider_names names;
-	const int ret = rp_provider_names_get(target, NULL, &names);
 
-	if (ret == 0) {
-		take_names(search, &names);
-		rp_provider_names_fini(&names);
-	} else if (is_first || ret == -EOPNOTSUPP) {
-		rp_store_relaxed(&search->may_have_all, true);
+	if (rp_provider_names_get(target, NULL, &names)) {
+		rp_provider_search_skip(search);
+		return;
 	}
-	if (is_first)
-		end_question(search);
+	take_names(search, &names);
+	rp_provider_names_fini(&names);
 }
 
-void rp_provider_search_skip(struct rp_provider_search *search, bool is_expected)
+void rp_provider_search_end(struct rp_provider_search *search)
 {
-	if (!search)
-		return;
-	rp_store_relaxed(&search->may_have_all, true);
-	if (is_expected)
-		end_question(search);
+	/* After the providers were stored, for rp_load_acquire(). */
+	rp_add_seq_cst(&search->recorders, -1u);
+}
+
+void rp_provider_search_skip(struct rp_provider_search *search)
+{
+	if (search)
+		rp_store_relaxed(&search->may_have_all, true);
 }
 
 static bool is_found(const struct rp_provider_search *search, size_t i)
@@ -175,7 +168,7 @@ void rp_provider_search_step(struct rp_provider_search *search, bool is_end, boo
 		search->due_ms = now_ms + DELAY_MS;
 	if (!is_end && now_ms < search->due_ms)
 		return;
-	has_answers = rp_load_acquire(&search->questions) == 0 ||
+	has_answers = rp_load_acquire(&search->recorders) == 0 ||
 		      now_ms >= search->due_ms + ANSWER_MS;
 	search->is_over = is_end || has_answers;
 	if (has_answers)

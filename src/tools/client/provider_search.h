@@ -3,7 +3,7 @@
  * Finds providers that a command requests from many processes but no process has. Each recorder
  * asks its process when the session begins, and again one second later, because libraries and the
  * program itself register providers after libringpipe. The command reports the providers that no
- * recorder found when all recorders have asked and two seconds have passed, or at its end.
+ * recorder found when all recorders have asked twice and two seconds have passed, or at its end.
  */
 #ifndef RP_TOOL_PROVIDER_SEARCH_H
 #define RP_TOOL_PROVIDER_SEARCH_H
@@ -24,20 +24,23 @@ int rp_provider_search_create(const char *command, const struct rp_session_provi
 			      size_t count, struct rp_provider_search **ret_search);
 void rp_provider_search_destroy(struct rp_provider_search *search);
 
-/* After a recorder was started: wait for its first question. NULL: do nothing. */
+/* After a recorder was started: wait for its last question. NULL: do nothing. */
 void rp_provider_search_expect(struct rp_provider_search *search);
 
 /*
- * In a recorder whose session has begun: ask the process for its providers. A .NET runtime does not
- * report them, so it may have each of them, as may a process that ends before the first answer.
+ * In a recorder whose session has begun: ask the process for its providers. If it does not answer,
+ * it may have each of them. So may a .NET runtime, which does not report them.
  */
-void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target,
-			    bool is_first);
+void rp_provider_search_ask(struct rp_provider_search *search, const struct rp_target *target);
+
+/* In a recorder: it has asked for the last time. */
+void rp_provider_search_end(struct rp_provider_search *search);
+
 /*
- * The process cannot be recorded, so it may have each of the providers. `is_expected`: the call is
- * in a recorder that has not asked its first question. NULL: do nothing.
+ * A process was not recorded, or it ended before it was asked twice: it may have each of the
+ * providers. NULL: do nothing.
  */
-void rp_provider_search_skip(struct rp_provider_search *search, bool is_expected);
+void rp_provider_search_skip(struct rp_provider_search *search);
 
 /*
  * In the command, repeatedly: print an error line for each provider that no process has, once, when

@@ -58,8 +58,7 @@ struct recording {
 	bool stats_seen;
 	bool own_unknown;		/* the runtime does not know ringpipe's own command */
 	bool providers_checked;		/* the providers of a command were */
-	bool has_asked;			/* plan->search for the first time */
-	bool searched_again;		/* plan->search asked for the second time */
+	bool has_asked_again;		/* for plan->search */
 	bool stop_wanted;		/* a signal arrived before the session began */
 	uint64_t delivered;
 	uint64_t lost;
@@ -188,6 +187,18 @@ static void start(struct recording *recording)
 		fail_start(recording, ret);
 }
 
+/* Also at the end of a recording, which can be a short one of a process that has just started. */
+static void ask_again(struct recording *recording)
+{
+	const struct rp_recording_plan *plan = recording->plan;
+
+	if (!plan->search || recording->has_asked_again)
+		return;
+	rp_provider_search_ask(plan->search, plan->target);
+	rp_provider_search_end(plan->search);
+	recording->has_asked_again = true;
+}
+
 static void want_stop(struct recording *recording)
 {
 	int ret;
@@ -196,6 +207,7 @@ static void want_stop(struct recording *recording)
 		recording->stop_wanted = true;
 		return;
 	}
+	ask_again(recording);
 	recording->phase = STOPPING;
 	recording->heard_ms = rp_now_ms();
 	rp_message_begin(&recording->stop.request, RP_MESSAGE_EVENTPIPE, RP_STOP_TRACING);
@@ -236,11 +248,8 @@ static void begin_session(struct recording *recording)
 	rp_message_begin(&recording->stats.request, RP_MESSAGE_RINGPIPE, RP_OWN_STATS);
 	rp_message_put_u64(&recording->stats.request, recording->session_id);
 	rp_message_end(&recording->stats.request);
-	/* Also if the session shall stop immediately: the command may be a short one. */
-	if (recording->plan->search) {
-		rp_provider_search_ask(recording->plan->search, recording->plan->target, true);
-		recording->has_asked = true;
-	}
+	if (recording->plan->search)
+		rp_provider_search_ask(recording->plan->search, recording->plan->target);
 	if (recording->stop_wanted)
 		want_stop(recording);
 }
@@ -436,7 +445,7 @@ static void check_providers(struct recording *recording)
 
 static bool has_second_search(const struct recording *recording)
 {
-	return recording->plan->search && recording->phase == RUNNING && !recording->searched_again;
+	return recording->plan->search && recording->phase == RUNNING && !recording->has_asked_again;
 }
 
 static void step_time(struct recording *recording)
@@ -449,10 +458,8 @@ static void step_time(struct recording *recording)
 		want_stop(recording);
 	if (has_providers_to_check(recording) && now - recording->start_ms >= REGISTER_MS)
 		check_providers(recording);
-	if (has_second_search(recording) && now - recording->start_ms >= REGISTER_MS) {
-		recording->searched_again = true;
-		rp_provider_search_ask(plan->search, plan->target, false);
-	}
+	if (has_second_search(recording) && now - recording->start_ms >= REGISTER_MS)
+		ask_again(recording);
 	if (recording->phase == STOPPING && now - recording->heard_ms >= STOP_TIMEOUT_MS) {
 		line_clear(recording);
 		rp_tool_error("process %d did not end the trace within %d s; is it stopped?",
@@ -570,8 +577,10 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	}
 	while (recording->phase != ENDED)
 		turn(recording);
-	if (!recording->has_asked)
-		rp_provider_search_skip(plan->search, true);
+	if (plan->search && !recording->has_asked_again) {
+		rp_provider_search_skip(plan->search);
+		rp_provider_search_end(plan->search);
+	}
 	finish_filter(recording);
 	rp_output_end_interruptible(output);
 	rp_exchange_end(&recording->collect.exchange);

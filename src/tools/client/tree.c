@@ -260,7 +260,7 @@ static void look_at(struct rp_tree *tree, struct rp_tree_member *member)
 		ret = start_recorder(tree, member);
 		if (ret) {
 			rp_tool_error("cannot record process %d: %s", member->pid, strerror(-ret));
-			rp_provider_search_skip(tree->plan->search, false);
+			rp_provider_search_skip(tree->plan->search);
 		}
 	}
 	tree->failed |= ret < 0 && is_root(tree, member);
