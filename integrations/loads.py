@@ -4,9 +4,7 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import time
-import unittest
 
 from integrations import servers, tracers
 
@@ -101,17 +99,3 @@ def soak(case, master, serving, reload, provider, trace):
     check_growth(case, uses)
     print(f"# figure: {len(uses)} rounds of sessions in {provider} under load, in "
           f"{time.monotonic() - begun:.0f} s")
-
-
-def main():
-    """Run the tests of a program. Run those that fail once more: other programs of the machine may
-    stop a server or a tool for seconds. `scripts/soak servers` does not."""
-    result = unittest.main("__main__", exit=False).result
-    failed = {getattr(test, "test_case", test) for test, _ in result.failures + result.errors}
-    if failed and "LOAD_ROUNDS" not in os.environ:
-        for test in failed:
-            print(f"again: {test}", file=sys.stderr)
-        # A case runs only once.
-        again = unittest.TestSuite(type(test)(test.id().rpartition(".")[2]) for test in failed)
-        result = unittest.TextTestRunner(verbosity=2).run(again)
-    sys.exit(not result.wasSuccessful())

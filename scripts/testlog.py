@@ -31,6 +31,7 @@ import re
 import sys
 
 LINES_OF_A_FAILURE = 20
+REASON_MAX = 300	# characters
 
 # The result of a test in these suites depends on ringpipe alone, so a failure is never repeated.
 OWN_RESULT = {'unit', 'stress', 'model', 'mutation', 'golden', 'fuzz', 'fuzzers', 'compile', 'gen',
@@ -43,11 +44,13 @@ STAT_LINE = re.compile(r'^# figure: (.*)$', re.M)
 
 
 def tap_results(text):
-    """Return (name, 'passed' | 'failed' | 'skipped', reason) of each sub-test."""
-    results = []
+    """Return (name, 'passed' | 'failed' | 'skipped', reason) of each sub-test. The reason of a
+    failure is the first comment before it."""
+    results, comments = [], []
     for line in text.splitlines():
         match = TAP_LINE.match(line)
         if not match:
+            comments += [line[1:].strip()] if line.startswith('#') else []
             continue
         verdict = 'passed'
         if match['why'] is not None:
@@ -55,8 +58,24 @@ def tap_results(text):
         elif match['no']:
             verdict = 'failed'
         name = re.sub(r'\s*\([0-9.]+s\)$', '', match['name'])
-        results.append((name, verdict, match['why'] or ''))
+        failure = short(comments[0]) if verdict == 'failed' and comments else ''
+        results.append((name, verdict, match['why'] or failure))
+        comments = []
     return results
+
+
+def short(text):
+    return text if len(text) <= REASON_MAX else text[:REASON_MAX] + ' …'
+
+
+def exceptions_of(text):
+    """Return {name: exception} of each test that Python's unittest reports as failed."""
+    found = {}
+    for name, block in re.findall(r'^(?:FAIL|ERROR): (\w+).*\n-+\n((?:(?!={70}|-{70}).*\n)*)', text,
+                                  re.M):
+        lines = re.findall(r'^(?!Traceback)\w[\w.]*(?:: .*)?$', block, re.M)
+        found.setdefault(name, short(lines[-1]) if lines else '')
+    return found
 
 
 def skipped_tests(text):
@@ -82,8 +101,7 @@ def unittest_results(text):
         return []
     reported = dict(part.split('=') for part in (end[1] or '').split(', ') if '=' in part)
     skipped = skipped_tests(text)
-    bad = dict.fromkeys(re.findall(r'^(?:FAIL|ERROR): (\w+)', text, re.M))
-    results = [(name, 'failed', '') for name in bad]
+    results = [(name, 'failed', why) for name, why in exceptions_of(text).items()]
     results += [('a test', 'skipped', '')] * max(0, int(reported.get('skipped', 0)) - len(skipped))
     results += [(name, 'skipped', why) for name, why in skipped]
     return results + [('', 'passed', '')] * max(0, int(count[1]) - len(results))
@@ -102,10 +120,6 @@ def program_results(entry):
         results = unittest_results(entry.get('stderr') or '') if verdict != 'skipped' else []
     if not results:
         return [(name, verdict, lines[-1] if lines else entry['result'])]
-    if verdict == 'passed':
-        # Tests of servers under load are repeated once; the program reports the repetition.
-        results = [(test, 'passed' if result == 'failed' else result, why)
-                   for test, result, why in results]
     results = [(f'{name}: {test}', result, why) for test, result, why in results]
     # A program may die, leak or hang although every sub-test passed.
     if verdict == 'failed' and all(result != 'failed' for _, result, _ in results):

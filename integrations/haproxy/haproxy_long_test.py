@@ -218,4 +218,4 @@ class LongTest(haproxy_server.HaproxyCase):
 
 
 if __name__ == "__main__":
-    haproxy_server.main(loads.main)
+    haproxy_server.main()

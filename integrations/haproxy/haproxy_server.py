@@ -203,7 +203,7 @@ class HaproxyCase(unittest.TestCase):
         return servers.read(self.trace)
 
 
-def main(run=lambda: unittest.main("__main__")):
+def main():
     servers.skip_if(why_not())
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -212,7 +212,7 @@ def main(run=lambda: unittest.main("__main__")):
         except NoSource as no_source:
             unittest.main(argv=[*sys.argv[:1], "--verbose"],
                           module=source_case(str(no_source)))
-        run()
+        unittest.main("__main__")
 
 
 def source_case(reason):

@@ -259,4 +259,4 @@ class NginxLoadTest(nginx_server.NginxCase):
 
 if __name__ == "__main__":
     servers.skip_if(nginx_server.why_not() or (None if shutil.which("wrk") else "no wrk"))
-    loads.main()
+    unittest.main()

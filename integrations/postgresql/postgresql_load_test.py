@@ -278,4 +278,4 @@ class PostgresqlLoadTest(WithLoad):
 
 if __name__ == "__main__":
     servers.skip_if(why_not())
-    loads.main()
+    unittest.main()

@@ -197,6 +197,6 @@ class RedisCase(unittest.TestCase):
         return counts
 
 
-def main(run=lambda: unittest.main("__main__")):
+def main():
     servers.skip_if(why_not())
-    run()
+    unittest.main("__main__")

@@ -170,4 +170,4 @@ class RedisLoadTest(RedisCase):
 
 
 if __name__ == "__main__":
-    redis_case.main(loads.main)
+    redis_case.main()

@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -50,16 +51,43 @@ SETUP = """#!/bin/sh
 """
 
 
-REPEATED = """ERROR: test_it (__main__.Case.test_it)
+FAILED = """test_it (__main__.Case.test_it) ... a line of the program
+ERROR
+test_that (__main__.Case.test_that) ... FAIL
 
-Ran 2 tests in 1.000s
+======================================================================
+ERROR: test_it (__main__.Case.test_it)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "it.py", line 1, in test_it
+subprocess.TimeoutExpired: Command 'first' timed out after 3 seconds
 
-FAILED (errors=1)
-again: test_it (__main__.Case.test_it)
+During handling of the above exception, another exception occurred:
 
-Ran 1 test in 1.000s
+Traceback (most recent call last):
+  File "it.py", line 2, in test_it
+drive.Failure: the second reason
+with another line
 
-OK
+======================================================================
+FAIL: test_that (__main__.Case.test_that)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "it.py", line 3, in test_that
+AssertionError: 1 != 2
+
+----------------------------------------------------------------------
+Ran 3 tests in 1.000s
+
+FAILED (failures=1, errors=1)
+"""
+FAILED_TAP = """TAP version 13
+# a figure
+ok 1 - one
+# the reason
+# a second one
+not ok 2 - two
+1..2
 """
 
 # A program that the test started wrote between the name and the verdict.
@@ -115,11 +143,15 @@ class Required(unittest.TestCase):
         status, said = self.run_tests([entry("unit/a"), entry("unit/b")])
         self.assertEqual((status, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
 
-    def test_a_test_that_its_program_repeats_with_success_passes(self):
-        status, said = self.run_tests([entry("unit/a", stderr=REPEATED)])
-        self.assertEqual((status, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
-        status, said = self.run_tests([entry("unit/a", "FAIL", stderr=REPEATED)])
-        self.assertEqual((status, said.splitlines()[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+    def test_each_failure_has_its_reason(self):
+        status, said = self.run_tests([entry("unit/a", "FAIL", stderr=FAILED),
+                                       entry("unit/b", "FAIL", FAILED_TAP)])
+        self.assertEqual((status, said.splitlines()[-1]), (1, "2 passed, 3 failed, 0 skipped"))
+        # Once behind the run, and once at the end.
+        self.assertEqual(list(dict.fromkeys(re.findall("^failed: .*", said, re.M))), [
+            "failed: unit / a: test_it (drive.Failure: the second reason)",
+            "failed: unit / a: test_that (AssertionError: 1 != 2)",
+            "failed: unit / b: 2 - two (the reason)"])
 
     def test_a_test_that_others_may_disturb_passes_at_its_second_run_and_is_named(self):
         entries = [entry("unit/a"), entry("cli/b", "FAIL", "the reason")]

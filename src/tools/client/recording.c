@@ -445,7 +445,8 @@ static void check_providers(struct recording *recording)
 
 static bool has_second_search(const struct recording *recording)
 {
-	return recording->plan->search && recording->phase == RUNNING && !recording->has_asked_again;
+	return recording->plan->search && !recording->has_asked_again &&
+	       recording->phase == RUNNING;
 }
 
 static void step_time(struct recording *recording)
