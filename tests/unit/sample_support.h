@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,20 @@ static inline unsigned int count_handlers(void)
 		cr_assert_eq(sigaction(number, NULL, &action), 0);
 		count += action.sa_flags & SA_SIGINFO || action.sa_handler != SIG_DFL;
 	}
+	return count;
+}
+
+/* Return: the number of POSIX timers of the process; 0 also if the kernel does not list them. */
+static inline unsigned int count_timers(void)
+{
+	FILE *file = fopen("/proc/self/timers", "re");
+	unsigned int count = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		count += strncmp(line, "ID:", 3) == 0;
+	if (file)
+		fclose(file);
 	return count;
 }
 

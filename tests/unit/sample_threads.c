@@ -358,22 +358,29 @@ Test(sample_threads, session_begins_with_the_stacks_of_sleeping_threads)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-Test(sample_threads, signal_is_taken_for_the_session_and_given_back)
+Test(sample_threads, all_sessions_use_one_signal)
 {
 	unsigned int before = count_handlers();
 
 	for (int i = 0; i < 3; i++) {
 		struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+		struct rp_listener_event event;
+		pthread_t thread;
 
-		wait_until(count_handlers() == before + 1);
+		start_burning(&thread, NULL);
+		expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+		stop_burning(thread);
 		cr_assert_eq(rp_listener_stop(listener, NULL), 0);
-		wait_until(count_handlers() == before);
+		cr_expect_eq(count_handlers(), before + 1);
 	}
 }
+
+static atomic_uint notes;
 
 static void note_signal(int number)
 {
 	(void)number;
+	atomic_fetch_add(&notes, 1);
 }
 
 Test(sample_threads, signal_of_the_program_is_left_alone)
@@ -391,32 +398,63 @@ Test(sample_threads, signal_of_the_program_is_left_alone)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
+Test(sample_threads, signal_that_the_program_uses_after_a_session_is_left_alone)
+{
+	const struct sigaction action = { .sa_handler = note_signal };
+	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+	struct rp_listener_event event;
+	unsigned int before;
+	pthread_t thread;
+	struct sigaction now;
+
+	start_burning(&thread, NULL);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+	before = count_handlers();
+	cr_assert_eq(sigaction(SIGRTMAX, &action, &now), 0);
+	cr_assert(now.sa_flags & SA_SIGINFO);
+	listener = listen_to(RP_SAMPLE_PROVIDER);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	stop_burning(thread);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+	cr_expect_eq(count_handlers(), before + 1);
+	cr_assert_eq(sigaction(SIGRTMAX, NULL, &now), 0);
+	cr_expect_eq(now.sa_handler, note_signal);
+	cr_expect_eq(atomic_load(&notes), 0);
+}
+
+/* Returns its argument if a real-time signal is pending at the end. */
 static void *burn_deaf(void *data)
 {
-	sigset_t all;
+	sigset_t set;
+	bool is_pending = false;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	return burn_in_thread(data);
+	sigfillset(&set);
+	pthread_sigmask(SIG_SETMASK, &set, NULL);
+	(void)burn_in_thread(NULL);
+	sigpending(&set);
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+		is_pending |= sigismember(&set, number) == 1;
+	return is_pending ? data : NULL;
 }
 
 Test(sample_threads, thread_that_blocks_signals_does_not_keep_ours_pending)
 {
 	struct rp_listener *listener;
 	struct rp_listener_event event;
-	unsigned int before = count_handlers();
 	pthread_t deaf, thread;
+	void *pending;
 
 	atomic_store(&go_on, 1);
-	cr_assert_eq(pthread_create(&deaf, NULL, burn_deaf, NULL), 0);
+	cr_assert_eq(pthread_create(&deaf, NULL, burn_deaf, &notes), 0);
 	wait_until(atomic_load(&burner) != 0);
 	listener = listen_to(RP_SAMPLE_PROVIDER);
 	start_burning(&thread, NULL);
 	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
-	wait_until(count_handlers() == before);
 	stop_burning(thread);
-	cr_assert_eq(pthread_join(deaf, NULL), 0);
+	cr_assert_eq(pthread_join(deaf, &pending), 0);
+	cr_expect_eq(pending, NULL);
 }
 
 Test(sample_threads, star_does_not_mean_samples)
@@ -436,14 +474,14 @@ Test(sample_threads, star_does_not_mean_samples)
 	cr_assert_eq(rp_listener_stop(all, NULL), 0);
 }
 
-/* In the child the signal is free, and a new session samples. */
+/* The child has the handler, but no timer. A new session samples. */
 static int run_child(struct rp_listener *inherited, unsigned int before)
 {
 	struct rp_listener_event event;
 	struct rp_listener *listener;
 	pthread_t thread;
 
-	if (count_handlers() != before || rp_listener_stop(inherited, NULL) != 0)
+	if (count_handlers() != before + 1 || rp_listener_stop(inherited, NULL) != 0)
 		return 1;
 	listener = listen_to(RP_SAMPLE_PROVIDER);
 	start_burning(&thread, NULL);

@@ -69,7 +69,7 @@ static bool is_of_lttng(uint32_t id)
 		return false;
 	length = strlen(name) - 1;	/* without the newline */
 	return length >= 4 && memcmp(name + length - 4, "-ust", 4) == 0 &&
-	       rp_task_signals(id, "\nSigBlk:", &blocked) &&
+	       rp_task_blocked_signals(id, &blocked) &&
 	       (blocked | UNBLOCKABLE) == UINT64_MAX;
 }
 

@@ -6,11 +6,9 @@
 #include <stdint.h>
 
 /*
- * Read a set of signals from the status of a thread of this process.
- * @field: "\nSigBlk:" for the blocked signals, or "\nSigPnd:" for those that are pending.
- *
- * Return: whether the set was read; false also if the thread has ended.
+ * Read which signals a thread of this process blocks.
+ * Return: whether they were read; false also if the thread has ended.
  */
-bool rp_task_signals(uint32_t id, const char *field, uint64_t *ret_mask);
+bool rp_task_blocked_signals(uint32_t id, uint64_t *ret_mask);
 
 #endif

@@ -6,10 +6,8 @@
  */
 #include "sample/interrupt.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
@@ -88,78 +86,29 @@ int rp_sample_signal_take(void)
 		if (sigaction(candidate, NULL, &old) != 0 || old.sa_flags & SA_SIGINFO ||
 		    old.sa_handler != SIG_DFL)
 			continue;
-		/* Set this first: a thread that forks must know which disposition to reset. */
-		number = candidate;
-		if (sigaction(candidate, &action, NULL) == 0)
+		if (sigaction(candidate, &action, NULL) == 0) {
+			number = candidate;
 			return 0;
+		}
 	}
-	number = 0;
 	return -EBUSY;
 }
 
-/*
- * A filter refused to delete a timer, which therefore still sends its signal. The default action
- * would end the process, so the handler stays.
- */
-static bool timer_remains;
-
-static bool is_ours(void)
+void rp_sample_signal_check(void)
 {
 	struct sigaction now;
 
-	return sigaction(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
-	       now.sa_sigaction == on_tick;
+	if (number && (sigaction(number, NULL, &now) != 0 || !(now.sa_flags & SA_SIGINFO) ||
+		       now.sa_sigaction != on_tick))
+		number = 0;
 }
 
-static void set_default(void)
+/* Return: whether the thread blocks the signal; true if that cannot be read. */
+static bool is_blocked(uint32_t thread)
 {
-	struct sigaction action = { .sa_handler = SIG_DFL };
+	uint64_t blocked;
 
-	/* The program may have installed its own handler since. */
-	if (is_ours())
-		sigaction(number, &action, NULL);
-	number = 0;
-}
-
-/* Return: whether the signal is in a set of the thread; true if the set cannot be read. */
-static bool has_signal(uint32_t thread, const char *field)
-{
-	uint64_t mask;
-
-	return !rp_task_signals(thread, field, &mask) || mask >> (number - 1) & 1;
-}
-
-static bool is_pending_anywhere(void)
-{
-	DIR *directory = opendir("/proc/self/task");
-	struct dirent *entry;
-	bool pending = !directory;
-
-	while (directory && !pending && (entry = readdir(directory)) != NULL) {
-		uint32_t id = (uint32_t)strtoul(entry->d_name, NULL, 10);
-		char text[8];
-
-		/* A thread that has ended has no pending signals. */
-		if (id && rp_thread_file(id, "comm", text, sizeof(text)) >= 0)
-			pending = has_signal(id, "\nSigPnd:");
-	}
-	if (directory)
-		closedir(directory);
-	return pending;
-}
-
-bool rp_sample_signal_give_back(void)
-{
-	if (number && !rp_load_relaxed(&timer_remains) && !is_pending_anywhere())
-		set_default();
-	return number == 0 || rp_load_relaxed(&timer_remains);
-}
-
-void rp_sample_signal_forget(void)
-{
-	rp_store_relaxed(&timer_remains, false);
-	if (number)
-		set_default();
+	return !rp_task_blocked_signals(thread, &blocked) || blocked >> (number - 1) & 1;
 }
 
 int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
@@ -172,8 +121,8 @@ int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
 				 (long)(interval_ns % 1000000000u) },
 	};
 
-	/* In such a thread the signal would stay pending, and could never be given back. */
-	if (has_signal(thread->id, "\nSigBlk:"))
+	/* It may unblock the signal later, and the sample would then be of that time. */
+	if (is_blocked(thread->id))
 		return -EPERM;
 	event.sigev_signo = number;
 	event.sigev_value.sival_int = (int)(thread - rp_threads);
@@ -187,7 +136,7 @@ int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
 
 void rp_sample_timer_stop(struct rp_sampled *thread)
 {
-	if (thread->has_timer && timer_delete(thread->timer) != 0)
-		rp_store_relaxed(&timer_remains, true);
+	if (thread->has_timer)
+		(void)timer_delete(thread->timer);
 	thread->has_timer = false;
 }

@@ -25,19 +25,18 @@ void rp_sample_write(uint32_t thread, enum rp_sample_type type, const uint64_t *
 		     uint32_t frame_count);
 
 /*
- * Install the handler on a real-time signal with the default disposition.
+ * Install the handler on a real-time signal with the default disposition. The handler stays until
+ * the process ends or calls execve(2). The default disposition would kill a thread that receives
+ * the signal late: the signal may be pending, a tracer may hold it back although it is not pending
+ * any more (ptrace(2), signal-delivery-stop), and a filter of system calls may prevent that a timer
+ * is deleted.
+ *
  * Return: 0, also if the library has such a signal already; -EBUSY: no signal is free.
  */
 int rp_sample_signal_take(void);
 
-/*
- * Restore the signal's default disposition, unless the signal is pending in a thread. Return: true
- * if the library has no signal afterwards.
- */
-bool rp_sample_signal_give_back(void);
-
-/* Restore it in a forked child, where no signal is pending. */
-void rp_sample_signal_forget(void);
+/* While no timer exists: if the program has replaced the handler, the next take is of another. */
+void rp_sample_signal_check(void);
 
 /*
  * Sample the thread each time it has run for `interval_ns`.

@@ -201,6 +201,7 @@ static void begin(uint32_t interval_ns)
 		thread->is_named = false;
 		rp_sample_timer_stop(thread);
 	}
+	rp_sample_signal_check();
 	own.interval_ns = interval_ns;
 	own.scan_due_ns = 0;
 	own.names_due_ns = 0;
@@ -209,7 +210,6 @@ static void begin(uint32_t interval_ns)
 static void end(void)
 {
 	rp_threads_clear(&visitor);
-	(void)rp_sample_signal_give_back();
 	own.interval_ns = 0;
 }
 
@@ -471,7 +471,6 @@ void rp_sample_fork_child(void)
 	sampler.is_beginning = false;
 	(void)rp_thread_once_forget(&sampler_thread);
 	memset(&own, 0, sizeof(own));
-	rp_sample_signal_forget();
 	rp_threads_forget();
 	rp_unwind_fork_child();
 }
