@@ -12,16 +12,7 @@
 #include "stress.h"
 
 RP_PROVIDER(stress, "Stress-Accounting");
-RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
-	 RP_BLOB(filling));
-RP_EVENT(stress, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
-	 RP_U16(none));
-
-/* Uses both write functions: an event without bytes is written from registers. */
-static int stress_any(uint64_t stream, uint64_t serial, const void *bytes, size_t count)
-{
-	return count ? stress_mark(stream, serial, bytes, count) : stress_bare(stream, serial, 0);
-}
+STRESS_EVENTS(stress);
 
 /* About 4 MB: the rings of a session of 64 MB always hold that many. */
 #define UNDELIVERED_MAX 40000u

@@ -170,6 +170,23 @@ void stress_socketpair(int ret_fds[2]);
  */
 void stress_leave_rseq(void);
 
+/*
+ * Two events of a provider, and provider_any(), which writes one of them: an event without bytes
+ * is written from registers.
+ */
+#define STRESS_EVENTS(provider)                                                                    \
+	RP_EVENT(provider, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),   \
+		 RP_BLOB(filling));                                                                \
+	RP_EVENT(provider, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),   \
+		 RP_U16(none));                                                                    \
+	static int provider##_any(uint64_t stream, uint64_t serial, const void *bytes,             \
+				  size_t count)                                                    \
+	{                                                                                          \
+		return count ? provider##_mark(stream, serial, bytes, count)                       \
+			     : provider##_bare(stream, serial, 0);                                 \
+	}                                                                                          \
+	struct stress_books	/* which is declared again: takes the semicolon */
+
 /* A small generator: each thread keeps its own state. */
 uint32_t stress_random(uint64_t *state);
 

@@ -44,26 +44,9 @@
 #define GIVE_UP_SECONDS 1.0
 
 RP_PROVIDER(even, "Stress-Even");
-RP_EVENT(even, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
-	 RP_BLOB(filling));
-RP_EVENT(even, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
-	 RP_U16(none));
+STRESS_EVENTS(even);
 RP_PROVIDER(odd, "Stress-Odd");
-RP_EVENT(odd, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
-	 RP_BLOB(filling));
-RP_EVENT(odd, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
-	 RP_U16(none));
-
-/* Uses both write functions: an event without bytes is written from registers. */
-static int even_any(uint64_t stream, uint64_t serial, const void *bytes, size_t count)
-{
-	return count ? even_mark(stream, serial, bytes, count) : even_bare(stream, serial, 0);
-}
-
-static int odd_any(uint64_t stream, uint64_t serial, const void *bytes, size_t count)
-{
-	return count ? odd_mark(stream, serial, bytes, count) : odd_bare(stream, serial, 0);
-}
+STRESS_EVENTS(odd);
 
 enum sink { TO_FILE, TO_SOCKET, TO_LISTENER, SINKS };
 
