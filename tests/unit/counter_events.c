@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* EventCounters in a session: their contents, their times, and the sessions that get them. */
 #include "core_support.h"
+#include "hanging_callback.h"
 
 #include <stdio.h>
 
@@ -260,20 +261,6 @@ Test(counter_events, observed_counter_that_fails_is_left_out_and_asked_again)
 		cr_expect_str_neq(reported.name, "asked");
 	}
 	stop_listening(listener);
-}
-
-struct hold {
-	int inside, go;
-};
-
-static int hang(struct rp_observation *observation, void *data)
-{
-	struct hold *hold = data;
-
-	__atomic_store_n(&hold->inside, 1, __ATOMIC_SEQ_CST);
-	while (!__atomic_load_n(&hold->go, __ATOMIC_SEQ_CST))
-		poll(NULL, 0, 1);
-	return rp_observe(observation, 1, NULL, 0);
 }
 
 /* Meanwhile sessions start and stop; counters are created, updated, read and destroyed. */

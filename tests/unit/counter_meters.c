@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions of System.Diagnostics.Metrics: sharing, limits, and the events that report errors. */
 #include "core_support.h"
+#include "hanging_callback.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -489,20 +490,6 @@ Test(counter_meters, numbers_have_the_digits_that_dotnet_gives_them)
 		rp_number_print(rows[i].number, text);
 		cr_expect_str_eq(text, rows[i].text);
 	}
-}
-
-struct hold {
-	int inside, go;
-};
-
-static int hang(struct rp_observation *observation, void *data)
-{
-	struct hold *hold = data;
-
-	__atomic_store_n(&hold->inside, 1, __ATOMIC_SEQ_CST);
-	while (!__atomic_load_n(&hold->go, __ATOMIC_SEQ_CST))
-		poll(NULL, 0, 1);
-	return rp_observe(observation, 1, NULL, 0);
 }
 
 /*
