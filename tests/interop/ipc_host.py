@@ -13,10 +13,10 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import PATIENCE_S as PATIENCE, eventually
 from port import socket_path, start_ticks
 
 MAGIC = b"DOTNET_IPC_V1\0"
-PATIENCE = 120  # seconds until a thing that should have happened counts as not happening
 OK = 0
 FAIL = 0x80004005
 INVALID_ARGUMENT = 0x80070057
@@ -25,18 +25,6 @@ UNKNOWN_COMMAND = 0x80131385
 UNKNOWN_MAGIC = 0x80131386
 INVALID_OPERATION = 0x80131509
 NOT_SUPPORTED = 0x80131515
-
-
-def eventually(condition, what):
-    """Wait until condition() is true; return its result."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        result = condition()
-        if result:
-            return result
-        if time.monotonic() > deadline:
-            raise AssertionError("never came: " + what)
-        time.sleep(0.005)
 
 
 def message(command_set, command, payload=b"", size=None, magic=MAGIC):

@@ -53,7 +53,7 @@ class WithHost(unittest.TestCase):
         return tracer
 
     def off(self, *events):
-        eventually(f"{events} off", lambda: not self.host.enabled() & set(events))
+        eventually(lambda: not self.host.enabled() & set(events), f"{events} off")
 
 
 @unittest.skipIf(platform.machine() != "x86_64", "bpftrace names registers by machine")
@@ -185,9 +185,9 @@ class Semaphores(WithHost):
             [f"{self.host.pid} 1", f"{child} 2", f"{later.pid} 3"]))
         tracer.stop()
         self.off("few")
-        eventually("the child's off", lambda: not self.host.enabled("child"))
+        eventually(lambda: not self.host.enabled("child"), "the child's off")
         again = self.trace(f'usdt:{HOST}:probes:few {{ printf("= %d %d\\n", pid, arg4) }}')
-        eventually("the child's on", lambda: self.host.enabled("child") == {"few"})
+        eventually(lambda: self.host.enabled("child") == {"few"}, "the child's on")
         self.host.say("child", "few", 0, 0, 0, 0, 4)
         self.assertEqual(again.reported("= ", 1), [f"{child} 4"])
         self.assertEqual(self.host.say("wait"), "0")
@@ -254,12 +254,12 @@ class RunTime(WithHost):
         self.assertEqual(self.host.say("watch", "5"), "0")
         self.assertEqual(self.host.say("watch", "7"), "0")
         tracer = self.attach_made()
-        eventually("the event on", lambda: self.host.say("wanted") == "1")
+        eventually(lambda: self.host.say("wanted") == "1", "the event on")
         self.host.say("fork")
-        eventually("the child's event on", lambda: self.host.say("child", "wanted") == "1")
+        eventually(lambda: self.host.say("child", "wanted") == "1", "the child's event on")
         tracer.stop()
-        eventually("the event off", lambda: self.host.say("wanted") == "0")
-        eventually("the child's event off", lambda: self.host.say("child", "wanted") == "0")
+        eventually(lambda: self.host.say("wanted") == "0", "the event off")
+        eventually(lambda: self.host.say("child", "wanted") == "0", "the child's event off")
         self.assertEqual(self.host.say("wait"), "0")
 
     def test_callbacks_and_listing_report_of_tracers(self):
@@ -268,37 +268,37 @@ class RunTime(WithHost):
         self.assertEqual(self.host.say("list"), "Probes-Host:references=1 ")
         self.assertEqual(self.host.say("news"), "none")
         self.assertEqual(self.host.say("watch", "5"), "0")
-        eventually("news of the first", lambda: self.host.say("news") == "1 1 3 2")
+        eventually(lambda: self.host.say("news") == "1 1 3 2", "news of the first")
         second = self.attach("few", 'printf("second\\n")')
-        eventually("news of the second", lambda: self.host.say("news") == "1 1 4 3")
+        eventually(lambda: self.host.say("news") == "1 1 4 3", "news of the second")
         self.assertEqual(set(self.host.say("list").split()),
                          {"tracers=2", "Probes-Host:few=1", "Probes-Host:references=1"})
         first.stop()
-        eventually("the first off", lambda: self.host.say("news") == "1 1 4 1")
+        eventually(lambda: self.host.say("news") == "1 1 4 1", "the first off")
         second.stop()
-        eventually("the second off", lambda: self.host.say("news") == "0 0 0 0")
+        eventually(lambda: self.host.say("news") == "0 0 0 0", "the second off")
         self.assertEqual(self.host.say("list"), "")
 
     def test_control_of_a_component_is_called_for_tracers(self):
         self.assertEqual(self.host.say("attach"), "0")
         self.assertEqual(self.host.say("watch", "5"), "0")
         first = self.attach("references", 'printf("first\\n")')
-        eventually("the first", lambda: self.host.say("component") == "2 f")
+        eventually(lambda: self.host.say("component") == "2 f", "the first")
         second = self.attach("few", 'printf("second\\n")')
-        eventually("the second", lambda: self.host.say("component") == "3 1f")
+        eventually(lambda: self.host.say("component") == "3 1f", "the second")
         first.stop()
-        eventually("the first off", lambda: self.host.say("component") == "1 1f")
+        eventually(lambda: self.host.say("component") == "1 1f", "the first off")
         second.stop()
-        eventually("the second off", lambda: self.host.say("component") == "0 0")
+        eventually(lambda: self.host.say("component") == "0 0", "the second off")
 
     def test_environment_asks_for_the_watcher(self):
         host = Host(HOST, RINGPIPE_TRACERS_MS="5")
         self.addCleanup(host.close)
         host.say("hear")
         tracer = self.trace(f"usdt:{HOST}:probes:bare {{ }}")
-        eventually("news", lambda: host.say("news") == "1 1 4 4")
+        eventually(lambda: host.say("news") == "1 1 4 4", "news")
         tracer.stop()
-        eventually("more news", lambda: host.say("news") == "0 0 0 0")
+        eventually(lambda: host.say("news") == "0 0 0 0", "more news")
 
     def test_environment_that_makes_no_sense_is_reported(self):
         for value in ("0", "often", "10ms", "-1", "99999999999"):

@@ -35,7 +35,7 @@ class Attached(unittest.TestCase):
 
     @staticmethod
     def all_pass(host):
-        eventually("no site is a jump", lambda: host.say("jumps") == "0")
+        eventually(lambda: host.say("jumps") == "0", "no site is a jump")
 
     @unittest.skipUnless(probes.numbers_are_the_kernels(),
                          "bpftrace knows no numbers of a pid namespace")
@@ -43,7 +43,7 @@ class Attached(unittest.TestCase):
         host = self.start_host()
         self.all_pass(host)
         tracer = self.trace("-p", str(host.pid))
-        eventually("the sites of one event are jumps", lambda: host.enabled() == {"few"})
+        eventually(lambda: host.enabled() == {"few"}, "the sites of one event are jumps")
         self.expect(host, tracer)
         tracer.stop()
         self.all_pass(host)

@@ -40,7 +40,7 @@ class Libbpf(unittest.TestCase):
             self.host.fire(event, *words)
         self.assertEqual(self.seen(tracer, EVENTS), [list(map(signed, words)) for words in fired])
         tracer.stop()
-        eventually("the event off", lambda: not self.host.enabled())
+        eventually(lambda: not self.host.enabled(), "the event off")
 
     def test_six_arguments_have_their_signs_and_sizes(self):
         self.compare("few", FEW)

@@ -90,9 +90,9 @@ class Perf(WithHost):
         tracer = Tracer(["perf", "record", "-q", "-o", os.path.join(self.folder, "data"), "-e",
                          name, "-p", str(host.pid)])
         self.addCleanup(tracer.stop)
-        eventually("the event on", lambda: host.enabled() == {"bare"})
+        eventually(lambda: host.enabled() == {"bare"}, "the event on")
         tracer.stop()
-        eventually("the event off", lambda: host.enabled() == set())
+        eventually(lambda: host.enabled() == set(), "the event off")
 
     def compare(self, event, sizes, truths=()):
         fired = [random_words(sizes, truths) for _ in range(EVENTS)]

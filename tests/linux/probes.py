@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
-PATIENCE_S = 120
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import PATIENCE_S, eventually  # noqa: E402
+
 SKIPPED = 77
 TRACEFS = "/sys/kernel/tracing"
 ENVIRONMENT = dict(os.environ, RINGPIPE_DIAGNOSTICS="0", RINGPIPE_LTTNG="0",
@@ -68,17 +69,6 @@ def soname(library):
     return re.search(r"\(SONAME\).*\[(.*)\]", said).group(1)
 
 
-def eventually(what, condition):
-    """Wait until `condition` is true, and return its result."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {PATIENCE_S} s: {what}")
-
-
 class Host:
     def __init__(self, *command, **environment):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -129,7 +119,7 @@ class Tracer:
                 raise AssertionError("the tracer ended")
             return lines if len(lines) >= count else None
         try:
-            return eventually(f"{count} lines '{prefix}'", found)
+            return eventually(found, f"{count} lines '{prefix}'")
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.lines} {self.errors}") from None
 
@@ -141,7 +131,7 @@ class Tracer:
                 self.process.send_signal(signal.SIGINT)
             return self.process.poll() is not None
         try:
-            eventually("the tracer's end", ended)
+            eventually(ended, "the tracer's end")
         finally:
             self.process.kill()
             self.process.wait()

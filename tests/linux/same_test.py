@@ -50,7 +50,7 @@ class Lttng:
             self.daemon.said(b"")
             return subprocess.run(["lttng", "list"], env=self.env, check=False,
                                   stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
-        eventually("a session daemon", answers)
+        eventually(answers, "a session daemon")
         for command in (["create", "same", "--output", self.folder],
                         ["enable-channel", "-u", "--subbuf-size=4M", "--num-subbuf=4", "all"],
                         ["enable-event", "-u", "-c", "all", "Same:*"], ["start"]):
@@ -430,16 +430,16 @@ class SameTest(unittest.TestCase):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         # Each consumer alone first, since a session would already have enabled the events.
         if "lttng" not in cls.missing:
-            eventually("events on by LTTng", lambda: set(cls.say("enabled").split()) >= ALL)
+            eventually(lambda: set(cls.say("enabled").split()) >= ALL, "events on by LTTng")
         if "bridge" not in cls.missing:
             cls.consumers["bridge"] = bridge = Bridge(cls.host.pid)
-            eventually("the bridge", bridge.attached)
+            eventually(bridge.attached, "the bridge")
         if "bpftrace" not in cls.missing:
             cls.consumers["bpftrace"] = tracer = Bpftrace(cls.host.pid)
-            eventually("bpftrace", tracer.attached)
+            eventually(tracer.attached, "bpftrace")
         if "perf" not in cls.missing:
             cls.consumers["perf"] = tracer = Perf(cls.folder, cls.host.pid)
-            eventually("perf", tracer.attached)
+            eventually(tracer.attached, "perf")
         assert cls.say("start") == "started"
 
     @classmethod

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Tools of same_test.py: events as text, and programs to run."""
 import collections
+import os
 import signal
 import struct
 import subprocess
+import sys
 import threading
-import time
 
-PATIENCE_S = 120
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import PATIENCE_S, eventually  # noqa: E402
 
 Event = collections.namedtuple("Event", "name fields")
 
@@ -50,16 +52,6 @@ def text16_hex(data):
     """Convert UTF-16 up to its NUL to UTF-8 in hex."""
     end = next(i for i in range(0, len(data), 2) if data[i:i + 2] == b"\0\0")
     return data[:end].decode("utf-16-le").encode().hex()
-
-
-def eventually(what, condition):
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"not within {PATIENCE_S} s: {what}")
 
 
 def run(*command, **options):

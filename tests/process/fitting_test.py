@@ -21,10 +21,10 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import PATIENCE_S as PATIENCE, eventually
 from port import socket_path
 
 LIBRARY = RINGPIPE = HOST = None
-PATIENCE = 120
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"
 # The library is preloaded, so Python 3.12 warns about fork(2) in a process with threads.
@@ -40,13 +40,6 @@ def fork():
 print(os.getpid(), flush=True)
 sys.stdin.read()
 """
-
-
-def eventually(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "never came"
-        time.sleep(0.01)
 
 
 class Fitting(unittest.TestCase):
@@ -160,7 +153,8 @@ class Folder(Fitting):
         process = self.start(PYTHON, "-c", STEPS % "sys.stdin.readline(); os.chdir('/')",
                              prefix=("sh", "-c", 'cd "$0" && exec "$@"', self.directory),
                              TMPDIR="folder")
-        eventually(lambda: os.path.exists(socket_path(self.path("folder"), process.pid)))
+        eventually(lambda: os.path.exists(socket_path(self.path("folder"), process.pid)),
+                   "the socket")
         self.assert_reached(process.pid)
         process.stdin.write("go\n")
         process.stdin.flush()

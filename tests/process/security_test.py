@@ -22,14 +22,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import PATIENCE_S as PATIENCE, eventually
 from port import socket_path
 
 HOST = STATIC = RINGPIPE = MODULE = KERNEL = None
-PATIENCE = 120
 OWNER, OTHER_PROCESS = 65534, 1	# users that exist on every system and run nothing
 IS_ROOT = os.geteuid() == 0
 SANITIZED = bool(os.environ.get("SANITIZERS", "").replace("none", ""))
@@ -72,16 +71,6 @@ if user:
     os.lchown(path, user, user)
 os.execv(host, [host])
 """
-
-
-def eventually(condition, what):
-    end = time.monotonic() + PATIENCE
-    while True:
-        result = condition()
-        if result:
-            return result
-        assert time.monotonic() < end, "never came: " + what
-        time.sleep(0.01)
 
 
 def user(uid, gid=None):
