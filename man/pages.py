@@ -10,12 +10,15 @@ The comment before a declaration is the page's source. Its first sentence is the
 Other lines after a tab are literal text, and lines after a dash a list. A comment before several
 declarations describes all of them.
 """
+import glob
 import os
 import re
 import sys
 import textwrap
 
-FUNCTION = re.compile(r"^(?:RP_PUBLIC|static inline) ([^;{(]*?)(\w+)\(((?:[^()]|\([^()]*\))*)\)"
+# A function of a separate library has neither RP_PUBLIC nor `static inline`.
+FUNCTION = re.compile(r"^(?:RP_PUBLIC |static inline |(?=int rp_))([^;{(]*?)(\w+)"
+                      r"\(((?:[^()]|\([^()]*\))*)\)"
                       r"(?:\s*__attribute__\(\([^\n]*\)\))?(?:;|\n\{.*?^\}$)",
                       re.MULTILINE | re.DOTALL)
 
@@ -60,9 +63,12 @@ def functions_of(path, header):
 
 
 def all_functions(headers):
-    for name in sorted(os.listdir(headers)):
-        if name.endswith(".h"):
-            yield from functions_of(os.path.join(headers, name), name)
+    """The functions of the headers, except private ones, whose names end with an underscore."""
+    for path in sorted(glob.glob("*.h", root_dir=headers) +
+                       glob.glob("sinks/*.h", root_dir=headers)):
+        for function in functions_of(os.path.join(headers, path), path):
+            if not function.name.endswith("_"):
+                yield function
 
 
 def escape(text):
@@ -225,13 +231,18 @@ def summary_of(text):
     return first[:1].lower() + first[1:]
 
 
+def library_of(function):
+    name = "libringpipe-host-test" if function.header == "host_test.h" else "libringpipe"
+    return f"{name}, \\-l{name[3:]}"
+
+
 def page(function, names, date):
     sections = split_sections(function)
     description = " ".join(line.strip() for line in sections[""] if line)
     out = [".\\\" SPDX-License-Identifier: MIT", f".\\\" Made by pages.py from {function.header}.",
            f".Dd {date}", f".Dt {function.name.upper()} 3", ".Os Linux", ".Sh NAME",
            f".Nm {function.name}", f".Nd {escape(summary_of(description))}", ".Sh LIBRARY",
-           "ringpipe", ".Pq libringpipe, \\-lringpipe", ".Sh SYNOPSIS",
+           "ringpipe", f".Pq {library_of(function)}", ".Sh SYNOPSIS",
            f".In ringpipe/{function.header}", f".Ft {function.result}",
            # A parameter has no space that groff could widen to justify the line.
            ".na", f".Fo {function.name}"]

@@ -96,7 +96,7 @@ static inline GLogField rp_glib_cut_(GLogField text)
 /*
  * Write the event of a line, for a log writer of the program's own. The event has at most
  * RP_LOG_TEXT_MAX bytes of the text.
- * @level, @fields, @count: what the log writer got.
+ * @level, @fields, @count: the line, as the log writer got it.
  *
  * Context: any thread.
  */
@@ -122,8 +122,9 @@ static inline void rp_glib_write_event(GLogLevelFlags level, const GLogField *fi
 }
 
 /*
- * A log writer for g_log_set_writer_func(): write the event of the line, and then the line itself,
- * as GLib does by default.
+ * Write the event of a line, and then the line itself, as GLib does by default. The function is a
+ * log writer for g_log_set_writer_func().
+ * @level, @fields, @count: the line.
  * @data: not used.
  *
  * Context: any thread.
