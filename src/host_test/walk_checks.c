@@ -15,14 +15,14 @@ RP_EVENT(suite, called, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(check));
 #define EVENTS 100u
 
 /* The body of a call: an attempt to walk, and its result. */
-struct attempt {
+struct walk_attempt {
 	struct rp_suite *suite;
 	enum rp_check_result result;
 };
 
 static enum rp_check_result run_in_host(struct rp_suite *suite, void (*body)(void *))
 {
-	struct attempt attempt = { suite, RP_CHECK_FAILED };
+	struct walk_attempt attempt = { suite, RP_CHECK_FAILED };
 
 	rp_suite_fail(suite, "call() did not run the body");
 	suite->test->call(body, &attempt, suite->test->data);
@@ -36,7 +36,7 @@ static void try_each_maximum(void *data)
 	const struct rp_host_walk walk = {
 		.size = sizeof(walk), .context = RP_HOST_WALK_EVENT,
 	};
-	struct attempt *attempt = data;
+	struct walk_attempt *attempt = data;
 	struct rp_suite *suite = attempt->suite;
 	uint64_t frames[RP_STACK_MAX + 1];
 
@@ -63,7 +63,7 @@ enum rp_check_result rp_check_walk_stays_within_its_maximum(struct rp_suite *sui
 
 static void compare_names(void *data)
 {
-	struct attempt *attempt = data;
+	struct walk_attempt *attempt = data;
 	struct rp_suite *suite = attempt->suite;
 	uint64_t frames[RP_STACK_MAX];
 	unsigned int count = rp_suite_walk(suite->host, frames, RP_STACK_MAX);
@@ -97,7 +97,7 @@ enum rp_check_result rp_check_walk_returns_the_running_functions(struct rp_suite
 
 static void walk_once(void *data)
 {
-	struct attempt *attempt = data;
+	struct walk_attempt *attempt = data;
 	uint64_t frames[RP_STACK_MAX];
 
 	(void)rp_suite_walk(attempt->suite->host, frames, RP_STACK_MAX);
@@ -145,7 +145,7 @@ static void write_events(void *data)
 {
 	for (uint32_t i = 0; i < EVENTS; i++)
 		suite_called(i);
-	((struct attempt *)data)->result = RP_CHECK_OK;
+	((struct walk_attempt *)data)->result = RP_CHECK_OK;
 }
 
 /* Write events with stacks in the host's functions, and count them in `seen`. */

@@ -238,16 +238,16 @@ def same_names(paths):
 
 
 def same_structs(root, paths):
-    """Reports structs, unions and enums with the same name, including those private to a file."""
+    """Reports structs, unions and enums with the same tag, including those private to a file."""
     complaints, seen = [], {}
     for path in sorted(paths):
         if not path.startswith(('src/', 'include/', 'bpf/')):
             continue
-        for kind in re.findall(r'^(?:static |const )*((?:struct|union|enum) \w+) \{',
-                               tree.read(root, path), re.M):
-            if seen.get(kind, path) != path:
-                complaints.append(f'{path}: {kind} is also in {seen[kind]}')
-            seen.setdefault(kind, path)
+        for kind, tag in re.findall(r'^(?:static |const )*(struct|union|enum) (\w+) \{',
+                                    tree.read(root, path), re.M):
+            if seen.get(tag, path) != path:
+                complaints.append(f'{path}: {kind} {tag} has the tag of a type in {seen[tag]}')
+            seen.setdefault(tag, path)
     return complaints
 
 

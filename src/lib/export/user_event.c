@@ -12,7 +12,7 @@
 #include "core/activity_slots.h"
 #include "nettrace/metadata.h"
 
-enum label {
+enum extension_label {
 	LABEL_METADATA = 1,
 	LABEL_ACTIVITY = 2,
 	LABEL_RELATED = 3,
@@ -84,7 +84,7 @@ void rp_user_event_free(struct rp_user_event *event)
 }
 
 /* Return: the number of bytes written; 0 for an id of zeros. */
-static size_t put_id(enum label label, const struct rp_guid *id, uint8_t *out)
+static size_t put_id(enum extension_label label, const struct rp_guid *id, uint8_t *out)
 {
 	static const struct rp_guid none;
 

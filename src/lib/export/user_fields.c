@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind {
+enum field_kind {
 	FIXED,
 	STRING,
 	STRING16,
@@ -18,7 +18,7 @@ enum kind {
 
 /* A field of the tracepoint. `bytes`: size of a FIXED value or of an ARRAY's element. */
 struct rp_user_field {
-	enum kind kind;
+	enum field_kind kind;
 	uint32_t bytes;
 };
 
@@ -75,8 +75,8 @@ static void put_name(struct builder *builder, const char *name)
 	}
 }
 
-static void put_field(struct builder *builder, enum kind kind, uint32_t bytes, const char *type,
-		      const char *prefix, const char *name)
+static void put_field(struct builder *builder, enum field_kind kind, uint32_t bytes,
+		      const char *type, const char *prefix, const char *name)
 {
 	put_text(builder, builder->count ? "; " : " ");
 	put_text(builder, type);

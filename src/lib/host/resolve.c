@@ -28,7 +28,7 @@
 /* Up to five integers, the length of the name, and the name. */
 #define RECORD_BYTES (5u * RP_ULEB_BYTES + 2u + RP_SYMBOL_NAME_MAX)
 
-enum state {
+enum resolve_state {
 	STATE_WORKING,
 	STATE_DONE,		/* set by the thread: the owner may read the results */
 	STATE_LEFT,		/* set by the owner: the thread frees the struct */

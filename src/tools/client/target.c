@@ -311,13 +311,13 @@ static bool is_listed(const struct rp_target_list *list, size_t count, pid_t pid
 }
 
 /* Which processes a scan of all of /proc adds. */
-enum scope {
+enum scan_scope {
 	APART,			/* those with another root or namespace */
 	EVERYWHERE,		/* those with another TMPDIR too, or a socket elsewhere */
 };
 
 /* Return: the folder of a process that the scan adds, for free(); otherwise NULL. */
-static char *find_folder(const struct rp_proc *process, enum scope scope)
+static char *find_folder(const struct rp_proc *process, enum scan_scope scope)
 {
 	const bool is_apart = rp_proc_is_apart(process);
 	char *directory;
@@ -331,7 +331,7 @@ static char *find_folder(const struct rp_proc *process, enum scope scope)
 }
 
 /* Adds the processes that their own environments lead to. */
-static int scan_processes(struct rp_target_list *list, enum scope scope)
+static int scan_processes(struct rp_target_list *list, enum scan_scope scope)
 {
 	const size_t sorted = list->count;
 	DIR *dir = opendir("/proc");
@@ -396,7 +396,7 @@ static int scan_bound(struct rp_target_list *list, pid_t pid)
 	return ret;
 }
 
-static int scan(enum scope scope, struct rp_target_list *ret_list)
+static int scan(enum scan_scope scope, struct rp_target_list *ret_list)
 {
 	struct rp_target_list list = { 0 };
 	int ret = scan_directory(&list);
