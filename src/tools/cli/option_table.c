@@ -140,20 +140,26 @@ static int take_block(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
-static int take_type(struct rp_tool_options *options, const char *value)
-{
-	static const struct {
-		const char *name;
-		uint32_t type;
-	} types[] = { { "mini", 1 }, { "heap", 2 }, { "full", 4 } };
+#define FIND(names, value) find(names, sizeof(names) / sizeof((names)[0]), value)
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (!strcmp(value, types[i].name)) {
-			options->dump_type = types[i].type;
-			return 0;
-		}
+/* Return: the index of the value in the names, of which some are NULL; -EINVAL. */
+static int find(const char *const *names, size_t count, const char *value)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (names[i] && !strcmp(value, names[i]))
+			return (int)i;
 	}
 	return -EINVAL;
+}
+
+static int take_type(struct rp_tool_options *options, const char *value)
+{
+	static const char *const names[] = { [1] = "mini", [2] = "heap", [4] = "full" };
+	int type = FIND(names, value);
+
+	if (type >= 0)
+		options->dump_type = (uint32_t)type;
+	return type < 0 ? type : 0;
 }
 
 static int take_by(struct rp_tool_options *options, const char *value)
@@ -162,32 +168,11 @@ static int take_by(struct rp_tool_options *options, const char *value)
 		[RP_REPORT_BY_FUNCTION] = "function", [RP_REPORT_BY_PROCESS] = "process",
 		[RP_REPORT_BY_THREAD] = "thread",
 	};
+	int by = FIND(names, value);
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(value, names[i])) {
-			options->by = (enum rp_report_by)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-static int take_format(struct rp_tool_options *options, const char *value)
-{
-	static const char *const names[] = {
-		[RP_FORMAT_TEXT] = "text", [RP_FORMAT_JSON] = "json", [RP_FORMAT_CSV] = "csv",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(value, names[i])) {
-			options->format = (enum rp_format)i;
-			return 0;
-		}
-	}
-	if (strcmp(value, "4") != 0 && strcmp(value, "6") != 0)
-		return -EINVAL;
-	options->nettrace = (uint32_t)(*value - '0');
-	return 0;
+	if (by >= 0)
+		options->by = (enum rp_report_by)by;
+	return by < 0 ? by : 0;
 }
 
 static int take_version(struct rp_tool_options *options, const char *value)
@@ -195,6 +180,19 @@ static int take_version(struct rp_tool_options *options, const char *value)
 	if (strcmp(value, "4") != 0 && strcmp(value, "6") != 0)
 		return -EINVAL;
 	options->nettrace = (uint32_t)(*value - '0');
+	return 0;
+}
+
+static int take_format(struct rp_tool_options *options, const char *value)
+{
+	static const char *const names[] = {
+		[RP_FORMAT_TEXT] = "text", [RP_FORMAT_JSON] = "json", [RP_FORMAT_CSV] = "csv",
+	};
+	int format = FIND(names, value);
+
+	if (format < 0)
+		return take_version(options, value);
+	options->format = (enum rp_format)format;
 	return 0;
 }
 
