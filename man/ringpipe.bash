@@ -6,6 +6,8 @@ _ringpipe()
 	local cur=${COMP_WORDS[COMP_CWORD]} type
 
 	mapfile -t COMPREPLY < <(ringpipe complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+	# The shell escapes blanks in names of files, and ends those of directories with a slash.
+	[[ ${COMPREPLY[0]-} != :* ]] || compopt -o filenames 2>/dev/null
 	case "${COMPREPLY[0]-}" in
 	:file) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	:trace) mapfile -t COMPREPLY < <(

@@ -35,6 +35,9 @@ report()
 	fi
 }
 
+# bash refuses it outside of a completion.
+compopt() { echo "$*" >"$work/compopt"; }
+
 # Each prints the shell's candidates for the last of the words after `ringpipe`.
 bash_offers()
 {
@@ -136,6 +139,11 @@ includes "a process id is one that ps shows" "$host_pid" collect -p ""
 includes "a process id is completed" "$host_pid" collect --process-id "${host_pid:0:2}"
 includes "a command takes a process id" "$host_pid" stacks ""
 includes "a name is one that ps shows" "$name" collect -n "${name:0:2}"
+rm -f "$work/compopt"
+bash_offers report --a >/dev/null
+report "an option is no name of a file: bash" "" "$(cat "$work/compopt" 2>/dev/null)"
+bash_offers report on >/dev/null
+report "names of files are escaped: bash" "-o filenames" "$(cat "$work/compopt")"
 report "a number is not guessed: bash" "" "$(bash_offers collect --buffer "")"
 report "an unknown command gets nothing: bash" "" "$(bash_offers xyz "")"
 echo "1..$number"
