@@ -20,7 +20,7 @@ from tool import PATIENCE, TOOL, ToolTest
 
 HOST = os.environ.get("HOST", "")
 FLOOD = os.environ.get("FLOOD", "")
-ASKED = os.environ.get("ASKED", "")
+LIVE_HOST = os.environ.get("LIVE_HOST", "")
 CUT = 0xc07  # the last frame of a stack that was cut
 
 
@@ -378,7 +378,7 @@ ctypes.CDLL(None).pthread_exit(None)""")
     def collect_asked(self, count, *arguments):
         """Collect events of a host that writes one when it is asked to, and is asked when the last
         one is here, so only time can flush it. Return the trace, and how long each event took."""
-        host = self.start_host(program=ASKED)
+        host = self.start_host(program=LIVE_HOST)
         process = self.start("collect", "-p", host.pid, "--providers", "Test-Asked", "-o", "-",
                              *arguments)
         seen, delays_ms = b"", []

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host writes a hundred events, prints "written", and waits for a signal or a line.
+ * The host writes a hundred events, prints "written", and waits for a signal or a line. Its argument
+ * adds events:
  *
- * `left too-big`: three more events are too large, and lost. `left busy`: three more find every
- * fallback lock held. `left damaged`: threads that end abandon three more. `left blocked`: a signal
- * handler on its alternate stack, which never waits, fills the buffer and loses three more.
- * `left define`: two more kinds are defined, the first while no file may grow, and seven events of
- * each are written.
- * `left traced`: the output gets the hundred, three more belong to a request of another service,
- * and three to an activity that the process began itself.
+ * - too-big: three more events are too large, and lost.
+ * - busy: three more events find every fallback lock held.
+ * - damaged: threads that end abandon three more events.
+ * - blocked: a signal handler on its alternate stack, which never waits, fills the buffer and loses
+ *   three more events.
+ * - define: two more kinds of events are defined, the first while no file may grow, and seven events
+ *   of each are written.
+ * - traced: the output gets the hundred events, three events of a request of another service, and
+ *   three events of an activity that the process began itself.
  */
 #include <poll.h>
 #include <pthread.h>
