@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host writes a hundred events, prints "written", and waits for a signal or a line. Its argument
+ * The host writes a hundred events, prints "written", and waits for a signal or a line. An argument
  * adds events:
  *
  * - too-big: three more events are too large, and lost.
@@ -8,8 +8,8 @@
  * - damaged: threads that end abandon three more events.
  * - blocked: a signal handler on its alternate stack, which never waits, fills the buffer and loses
  *   three more events.
- * - define: two more kinds of events are defined, the first while no file may grow, and seven events
- *   of each are written.
+ * - define: two more kinds of events are defined, the first while no file may grow, and seven
+ *   events of each are written.
  * - traced: the output gets the hundred events, three events of a request of another service, and
  *   three events of an activity that the process began itself.
  */
