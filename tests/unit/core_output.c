@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Outputs: invalid paths, files that fill up, and peers that close or never read. */
 #include "core_support.h"
+#include "trace_path.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,22 +20,7 @@ RP_EVENT(output, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(byt
 RP_PROVIDER(beside, "Test-Beside");
 RP_EVENT(beside, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 
-static char directory[] = "/tmp/rp-output-XXXXXX";
-static char path[64];
-
-static void set_up(void)
-{
-	cr_assert_not_null(mkdtemp(directory));
-	snprintf(path, sizeof(path), "%s/trace", directory);
-}
-
-static void tear_down(void)
-{
-	(void)unlink(path);
-	cr_assert_eq(rmdir(directory), 0);
-}
-
-TestSuite(core_output, .init = set_up, .fini = tear_down, .timeout = 120);
+TestSuite(core_output, .init = make_directory, .fini = remove_directory, .timeout = 120);
 
 static int try_path(const char *output)
 {

@@ -9,6 +9,7 @@
 #include "core_support.h"
 #include "ring/ring.h"
 #include "ring/slot.h"
+#include "trace_path.h"
 #include "traps.h"
 #include <pthread.h>
 #include <ringpipe/reader.h>
@@ -32,25 +33,16 @@ RP_EVENT(flight, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(byt
 #define BLOB_MAX 60000u
 #define CLOCKS_APART_NS 1000000000u	/* tolerance for clocks that jump */
 
-static char directory[] = "/tmp/rp-snapshot-XXXXXX";
-static char path[64];
 static uint8_t blob[BLOB_MAX];
 
 static void set_up(void)
 {
-	cr_assert_not_null(mkdtemp(directory));
-	snprintf(path, sizeof(path), "%s/trace", directory);
+	make_directory();
 	for (size_t i = 0; i < sizeof(blob); i++)
 		blob[i] = (uint8_t)(i * 7);
 }
 
-static void tear_down(void)
-{
-	(void)unlink(path);
-	cr_assert_eq(rmdir(directory), 0);
-}
-
-TestSuite(core_snapshot, .init = set_up, .fini = tear_down, .timeout = 120);
+TestSuite(core_snapshot, .init = set_up, .fini = remove_directory, .timeout = 120);
 
 static int try_recording(const char *output, size_t buffer_bytes, struct rp_session **ret_session)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* State events: overwriting sessions keep them. */
 #include "core_support.h"
+#include "trace_path.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -17,23 +18,9 @@ RP_EVENT(shop, sold, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_U64(thread
 #define THREADS 4u
 #define BLOB_BYTES 4000u
 
-static char directory[] = "/tmp/rp-state-XXXXXX";
-static char path[64];
 static const uint8_t blob[BLOB_BYTES];
 
-static void set_up(void)
-{
-	cr_assert_not_null(mkdtemp(directory));
-	snprintf(path, sizeof(path), "%s/trace", directory);
-}
-
-static void tear_down(void)
-{
-	(void)unlink(path);
-	cr_assert_eq(rmdir(directory), 0);
-}
-
-TestSuite(core_state, .init = set_up, .fini = tear_down, .timeout = 120);
+TestSuite(core_state, .init = make_directory, .fini = remove_directory, .timeout = 120);
 
 static int try_recording(const char *output, uint32_t flags, struct rp_session **ret_session)
 {
