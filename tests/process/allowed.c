@@ -5,18 +5,14 @@
  * to its working directory, prints "ready", and continues to write until its standard input ends.
  * `allowed other` makes a system call that no list contains.
  */
+#include "allow_calls.h"
 #include "check.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define CALLS_MAX 400
 #define TICK_MS 5
 
 RP_PROVIDER(allowed, "Test-Allowed");
@@ -26,26 +22,10 @@ RP_HISTOGRAM(allowed, spread, NULL, NULL);
 
 static int allow(const char *list)
 {
-	static struct sock_filter filter[2 * CALLS_MAX + 2] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	};
-	static const struct sock_filter yes = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	static const struct sock_filter no = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	struct sock_fprog program = { 1, filter };
 	struct rlimit no_core = { 0, 0 };
 
-	for (char *end; *list; list = *end ? end + 1 : end) {
-		struct sock_filter next = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-						   (uint32_t)strtoul(list, &end, 10), 0, 1);
-
-		check(end != list && program.len < 2 * CALLS_MAX);
-		filter[program.len++] = next;
-		filter[program.len++] = yes;
-	}
-	filter[program.len++] = no;
 	check(setrlimit(RLIMIT_CORE, &no_core) == 0);
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER,
-							       &program, 0, 0) ? -1 : 0;
+	return allow_calls(list, 0);
 }
 
 static void write_some(void)

@@ -20,24 +20,21 @@
  *	open		call rp_diagnostics_fd()
  *	dispatch	call rp_diagnostics_dispatch()
  */
+#include "allow_calls.h"
 #include "check.h"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "phases.h"
 
 #define LINE_BYTES 4096u
-#define CALLS_MAX 400u
 #define EVENTS_AT_ONCE 1000u
 #define BURST 100000u		/* more events than the rings of a waiting session hold */
 #define TICK_US 2000
@@ -282,33 +279,10 @@ static int stop(void)
 	return ret;
 }
 
-static uint32_t number_of(char **at)
-{
-	return (uint32_t)strtoul(*at, at, 10);
-}
-
 /* Set a filter for all threads that kills the process at any other call. */
 static int allow(const char *list)
 {
-	static struct sock_filter filter[2 * CALLS_MAX + 2] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	};
-	static const struct sock_filter yes = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	static const struct sock_filter no = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	struct sock_fprog program = { 1, filter };
-
-	for (char *at = (char *)(uintptr_t)list; *at; at += *at == ',') {
-		struct sock_filter next = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number_of(&at), 0, 1);
-
-		check(program.len < 2 * CALLS_MAX);
-		filter[program.len++] = next;
-		filter[program.len++] = yes;
-	}
-	filter[program.len++] = no;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
-		return -errno;
-	return 0;
+	return allow_calls(list, SECCOMP_FILTER_FLAG_TSYNC);
 }
 
 /* Change the root directory and the user. */
