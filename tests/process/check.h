@@ -53,19 +53,25 @@ static inline struct rp_session *session_to(const char *path, const char *provid
 	return session;
 }
 
-static inline struct rp_listener *listen_to(const char *provider)
+static inline struct rp_listener *listen_to_provider(const struct rp_session_provider *wanted)
 {
-	struct rp_session_provider wanted = {
-		.size = sizeof(wanted), .name = provider, .keywords = UINT64_MAX, .level = 5,
-	};
 	struct rp_session_options options = {
-		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
+		.size = sizeof(options), .providers = wanted, .provider_count = 1,
 		.buffer_bytes = RP_SESSION_BUFFER_MIN,
 	};
 	struct rp_listener *listener;
 
 	check(rp_listener_start(&options, NULL, NULL, &listener) == 0);
 	return listener;
+}
+
+static inline struct rp_listener *listen_to(const char *provider)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = provider, .keywords = UINT64_MAX, .level = 5,
+	};
+
+	return listen_to_provider(&wanted);
 }
 
 /* Count the events of one provider in a complete trace, and the losses that the trace reports. */

@@ -314,14 +314,8 @@ static struct rp_listener *listen_to_counters(void)
 		.size = sizeof(wanted), .name = "Test-Counted", .level = 4,
 		.filter_data = "EventCounterIntervalSec=0.01",
 	};
-	struct rp_session_options options = {
-		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
-		.buffer_bytes = RP_SESSION_BUFFER_MIN,
-	};
-	struct rp_listener *listener;
 
-	check(rp_listener_start(&options, NULL, NULL, &listener) == 0);
-	return listener;
+	return listen_to_provider(&wanted);
 }
 
 /*
