@@ -286,7 +286,7 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_TREE, 0, "tree", NULL,
 	  "trace its present and later descendants too, into one file", NULL },
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
-	  "the output file; {pid} is replaced by the process id", take_output },
+	  "the output file; in that of one process, {pid} is replaced by its id", take_output },
 	{ RP_OPTION_DIRECTORY, 'o', "output", "DIR",
 	  "the directory for the generated files, which is created; with\n"
 	  "--from-binary, the file for the manifest", take_output },
