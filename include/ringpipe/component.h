@@ -68,7 +68,7 @@ struct rp_component_host {
 	 * @payload, @payload_bytes: any bytes. RP_COMPONENT_FIRE_DYNAMIC makes payloads that
 	 * describe themselves.
 	 *
-	 * Context: any thread, any signal handler, also while all other threads are stopped. Does
+	 * Context: any thread, any signal handler, even while all other threads are stopped. Does
 	 * not allocate or wait, except as rp_event_write(). Also legal while the event is disabled.
 	 * Return: as rp_event_write(); 0 also if no session wants the event; -EINVAL if the
 	 * provider or the level is unknown or `name` is NULL; -EPIPE if the component was detached.
@@ -303,14 +303,14 @@ RP_END_DECLS
  * arguments are its fields, at least one:
  *
  *	RP_COMPONENT_FIELD(name, value)		a bool, char, integer, floating-point number,
- *						pointer, text (const char *, UTF-8; NULL is ""), or
+ *						pointer, string (const char *, UTF-8; NULL: ""), or
  *						const struct rp_guid *
  *	RP_COMPONENT_BLOB(name, base, bytes)	bytes
  *
  * They are evaluated only if a session wants the event. Traces contain the event twice: as a raw
  * event with the bytes, and as an event `name` with these fields. Fields beyond
- * RP_COMPONENT_PAYLOAD_MAX bytes in total are left out, and the raw event shows that.
- * @name: a text. Two events of one provider with the same name need not have the same fields.
+ * RP_COMPONENT_PAYLOAD_MAX bytes in total are omitted, and the raw event shows that.
+ * @name: a string. Two events of one provider with the same name need not have the same fields.
  */
 #define RP_COMPONENT_FIRE_DYNAMIC(state, provider, level, keywords, name, ...) \
 	do { \

@@ -8,7 +8,7 @@
  *					 ringpipe::component_field("bytes", bytes),
  *					 ringpipe::component_field("reason", reason));
  *
- * The arguments are evaluated also while the event is disabled, as C++ does. Test
+ * The arguments are evaluated even while the event is disabled, as C++ does. Test
  * rp_component_enabled() first if they are expensive.
  */
 #ifndef RINGPIPE_COMPONENT_HPP

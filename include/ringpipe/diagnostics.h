@@ -28,10 +28,10 @@
 #define RP_DIAGNOSTICS_ON_DEMAND 0x4u
 
 /*
- * Sets these flags, which the library must know when it is loaded. Write it once, at file scope, in
- * a program that is linked with the library, or in a shared library that dlopen(3) loads together
- * with the library. The flags have no effect if the library was loaded earlier. (In a language
- * without C's macros, define the variable rp_diagnostics_flags.)
+ * Set flags, RP_DIAGNOSTICS_WAIT and others. The library reads them once, when it is loaded. Use
+ * the macro once, at file scope, in a program that is linked with the library, or in a shared
+ * library whose dlopen(3) also loads the library. If the library is already loaded, the flags have
+ * no effect. (In a language without C macros, define the variable rp_diagnostics_flags.)
  *
  *	RP_DIAGNOSTICS(RP_DIAGNOSTICS_WAIT | RP_DIAGNOSTICS_POLL);
  */

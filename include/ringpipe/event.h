@@ -51,7 +51,8 @@
  * on standard error and ignores the second: give it another id. `id`, `level` and the keywords are
  * constants, and a message is a string literal. An event has up to 32 fields, of the kinds in the
  * table below; for an event without fields, end the macro's arguments after the keywords. An event
- * with keywords 0 is in every session of the provider.
+ * with keywords 0 passes the keyword mask of every session; the session's level and other filters
+ * still apply to it.
  *
  * In a nettrace file, the events job_start and job_stop have the names jobStart and jobStop, as in
  * .NET. TraceEvent then shows job/Start and job/Stop, and finds the activity between them.
@@ -158,11 +159,11 @@ RP_BEGIN_DECLS
  * session has block_ms (session.h) and no space, the function waits for space after all other
  * sessions have the event. The wait is not a cancellation point.
  * Return: 0 if every session that wanted the event stored it in its buffers, or no session wanted
- * it; -ENOBUFS if at least one session lost the event for lack of space; -EMSGSIZE if the payload
- * exceeds RP_PAYLOAD_MAX, or secrets have to be replaced in more than 256 parts. The session and
- * its stream count lost events. After a result of 0, a session can still lose the event: if its
- * output fails (RP_LOSS_SINK), or if it stops during the call and the thread does not run for more
- * than a second (RP_LOSS_DAMAGED).
+ * it; -ENOBUFS if at least one session lost the event because its buffer was full or busy;
+ * -EMSGSIZE if the payload exceeds RP_PAYLOAD_MAX, or secrets have to be replaced in more than 256
+ * parts. The session and its stream count lost events. After a result of 0, a session can still
+ * lose the event: if its output fails (RP_LOSS_SINK), or if it stops during the call and the thread
+ * does not run for more than a second (RP_LOSS_DAMAGED).
  */
 RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
 			     unsigned int part_count);

@@ -19,7 +19,7 @@ RP_BEGIN_DECLS
  * Context: any thread, not a signal handler or a callback; loads libraries, starts threads. If a
  * session daemon runs, waits until the daemon has registered the process, as any program with LTTng
  * does (LTTNG_UST_REGISTER_TIMEOUT, 3 seconds).
- * Return: 0, also if events already go to LTTng-UST; -ENOENT if the module or LTTng-UST is not
+ * Return: 0, even if events already go to LTTng-UST; -ENOENT if the module or LTTng-UST is not
  * installed; -ENOTSUP if the module belongs to another version of the library; -EAGAIN if a thread
  * cannot be created; -ENOMEM if an allocation fails.
  */

@@ -255,7 +255,7 @@ struct rp_host {
 	 * in any thread and in any state of the process after the registration, not in signal
 	 * handlers. They must not call this library or the loader, because a mutex that
 	 * constructors of libraries take may be held. Memory that `allocate` returned is passed to
-	 * the `release` of the same table, also after rp_host_unregister(). Default: malloc(3) and
+	 * the `release` of the same table, even after rp_host_unregister(). Default: malloc(3) and
 	 * free(3).
 	 */
 	void *(*allocate)(size_t bytes, void *data);
@@ -341,7 +341,7 @@ typedef int (*rp_host_environment_callback)(const char *name, const char *value,
  * @callback: the callback, or NULL.
  * @data: an argument for each call of it.
  *
- * Context: any thread, also in the callback; not a signal handler.
+ * Context: any thread, even in the callback; not a signal handler.
  */
 RP_PUBLIC void rp_host_set_environment_callback(rp_host_environment_callback callback, void *data);
 
@@ -354,7 +354,7 @@ RP_PUBLIC void rp_host_set_environment_callback(rp_host_environment_callback cal
  *
  * Context: any thread, not a signal handler. Allocates, and writes files in /tmp while perf maps
  * are enabled.
- * Return: 0, also if those files cannot be written; -EINVAL if there is no name or `bytes` is 0;
+ * Return: 0, even if those files cannot be written; -EINVAL if there is no name or `bytes` is 0;
  * -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_code_add(const void *address, size_t bytes, const char *name);

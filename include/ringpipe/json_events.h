@@ -11,8 +11,8 @@
  * RP_JSON_EVENTS declares one event for each level. RP_JSON evaluates its arguments only while a
  * session or another tracer wants the event of that level. The library copies the text and does not
  * parse it. The commands of ringpipe show the members of the text as fields of the event, next to
- * the field `source`. They do so for every event, also a dynamic one, whose name begins with
- * "json_" and whose fields are the two texts `source` and `json`.
+ * the field `source`. They do so for every event, even a dynamic one, whose name begins with
+ * "json_" and whose fields are the two strings `source` and `json`.
  *
  * `ringpipe report FILE json` lists the fields that the texts of each source had, and prints the
  * RP_EVENT for them. A program may write both forms at the same time. An expression such as

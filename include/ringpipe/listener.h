@@ -50,7 +50,7 @@ typedef void (*rp_listener_callback)(const struct rp_listener_event *event, void
  *
  * Events that the thread of a push listener writes go to files, streams and pull listeners. They do
  * not go to push listeners and are not counted there, because the callbacks would otherwise keep
- * each other busy for ever.
+ * each other busy forever.
  *
  * A callback may start and stop sessions and other listeners, and change its own providers with
  * rp_listener_set_providers().

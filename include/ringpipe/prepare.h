@@ -35,11 +35,12 @@ struct rp_prepare_options {
  * restricts itself, it also has to call rp_lttng_start(), rp_tracers_watch() and
  * rp_snapshot_on_signal() if it uses them.
  *
- * setuid(2), and seccomp(2) with SECCOMP_FILTER_FLAG_TSYNC, also apply to the prepared threads.
+ * A later setuid(2), or seccomp(2) with SECCOMP_FILTER_FLAG_TSYNC, also applies to the prepared
+ * threads.
  * After chroot(2), the following still use the file system, below the new root directory:
  *  - the output and recover_path: specify paths that exist there, or an open output_fd;
- *  - /proc, for samples, recover_path, roll_bytes, and the counters of memory and threads, all of
- *    which do not work without it;
+ *  - /proc, for samples, recover_path, roll_bytes, and the counters of memory and threads, none of
+ *    which work without it;
  *  - the files of the loaded objects, for names of functions: without these files, addresses have
  *    no names.
  *

@@ -8,7 +8,7 @@
  *	while ((ret = rp_reader_next(reader, &event)) == 1) ...
  *	rp_reader_close(reader);
  *
- * The names of types, fields, labels and threads, the texts of labels, and the keys and values of
+ * The names of types, fields, labels and threads, the strings of labels, and the keys and values of
  * the header are valid UTF-8. Other bytes of the file, and NULs, become U+FFFD.
  */
 #ifndef RINGPIPE_READER_H
@@ -40,13 +40,13 @@ struct rp_reader_info {
 #define RP_READER_INFO_INIT RP_INIT_(struct rp_reader_info)
 
 /*
- * Where a payload stores the elements of an array or the code units of a text. Version 4 has only
+ * Where a payload stores the elements of an array or the code units of a string. Version 4 has only
  * RP_READER_PLAIN.
  */
 enum rp_reader_encoding {
-	RP_READER_PLAIN,		/* an array follows its count; a NUL ends a text */
+	RP_READER_PLAIN,		/* an array follows its count; a NUL ends a string */
 	RP_READER_COUNTED,		/* they follow their count, a u16 */
-	RP_READER_FIXED_COUNT,		/* `fixed_count` of them; a NUL ends a text earlier */
+	RP_READER_FIXED_COUNT,		/* `fixed_count` of them; a NUL ends a string earlier */
 	RP_READER_REL_LOC,		/* u16 offset from the end of the field, u16 bytes */
 	RP_READER_DATA_LOC,		/* u16 offset from the start of the payload, u16 bytes */
 };

@@ -155,7 +155,7 @@ namespace detail {
 template <typename T> constexpr T scalar(T value) noexcept { return value; }
 constexpr std::int64_t scalar(utc_time time) noexcept { return time.ns(); }
 
-/* Calls the function of RP_JSON for a level while temporary texts exist. */
+/* Calls the function of RP_JSON for a level while temporary strings exist. */
 inline void write_json(void (*write)(const char *, const char *, std::size_t), c_text<char> source,
 		       std::string_view json) noexcept
 {

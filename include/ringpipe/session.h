@@ -143,7 +143,7 @@ struct rp_session_options {
 #define RP_SESSION_OPTIONS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_session_options, roll_bytes)
 #define RP_SESSION_OPTIONS_INIT RP_INIT_(struct rp_session_options)
 
-/* Reasons for lost events. This list defines the enum, the names and the texts. */
+/* Reasons for lost events. This list defines the enum, the names and the descriptions. */
 #define RP_LOSS_REASONS(X) \
 	X(FULL, "full", "no buffer had space for the processor's events") \
 	X(TOO_BIG, "too-big", "the payload exceeded 64 KB or the ring") \
@@ -231,7 +231,7 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 
 /*
  * Hand every event written before this call to the kernel. When the function returns 0, write(2) or
- * send(2) has accepted these events in every session of this process, also in those that its
+ * send(2) has accepted these events in every session of this process, including those that its
  * environment or a client started. Call it before _exit(2) or execve(2), or in the handler of a
  * fatal signal. exit(3) and rp_session_stop() need no such call.
  *

@@ -6,7 +6,7 @@
  *	offset	size	content
  *	0	4	RP_COMPONENT_MAGIC
  *	4	2	number of fields
- *	6	2	1: fields were left out because the payload was full; else 0
+ *	6	2	1: fields were omitted because the payload was full; else 0
  *	8		the fields, one after another
  *
  * A field is its type (1 byte, enum rp_type), for an ARRAY also the type of its elements (1 byte,
@@ -55,7 +55,7 @@ static inline void rp_component_set_(struct rp_component_payload *payload, size_
 }
 
 /*
- * Append a field, or note that it is left out.
+ * Append a field, or note that it is omitted.
  * @prefix: what an ARRAY has before its elements, its count; else NULL.
  */
 static inline void rp_component_put_(struct rp_component_payload *payload, uint8_t type,

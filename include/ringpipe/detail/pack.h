@@ -5,7 +5,7 @@
 
 #include <ringpipe/detail/kinds.h>
 
-/* These texts are in functions, so a file that does not need them does not contain them. */
+/* These strings are in functions, so a file that does not need them does not contain them. */
 RP_INLINE_ const rp_char16 *rp_redacted16_(void)
 {
 	static const rp_char16 text[] = { '*', '*', '*', 0 };
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void rp_pack_refer_(struct rp_pack_
 }
 
 /*
- * A text without a NUL at its end. An embedded NUL ends the text, because a NUL ends the strings in
+ * A string that need not end with a NUL. An embedded NUL ends it, because a NUL ends the strings in
  * a payload.
  */
 static inline __attribute__((always_inline)) void

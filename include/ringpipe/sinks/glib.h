@@ -65,7 +65,7 @@ static inline uint32_t rp_glib_number_(GLogField field)
 	return number;
 }
 
-/* Cut a text before a character of UTF-8, whose further bytes are 10xxxxxx. */
+/* Cut a string before a character of UTF-8, whose further bytes are 10xxxxxx. */
 static inline GLogField rp_glib_cut_(GLogField text)
 {
 	const unsigned char *bytes = (const unsigned char *)text.value;
@@ -73,7 +73,7 @@ static inline GLogField rp_glib_cut_(GLogField text)
 	if (text.length <= (gssize)RP_LOG_TEXT_MAX)
 		return text;
 	text.length = (gssize)RP_LOG_TEXT_MAX;
-	/* A character has at most three further bytes, and other texts are not UTF-8. */
+	/* A character has at most three further bytes, and other strings are not UTF-8. */
 	while (text.length > (gssize)RP_LOG_TEXT_MAX - 3 && (bytes[text.length] & 0xc0) == 0x80)
 		text.length--;
 	return text;

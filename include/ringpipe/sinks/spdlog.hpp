@@ -102,7 +102,7 @@ private:
 
 		if (text.size() <= text_max)
 			return text;
-		/* A character has at most three further bytes, and other texts are not UTF-8. */
+		/* A character has at most three further bytes, and other strings are not UTF-8. */
 		while (size > text_max - 3 &&
 		       (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
 			size--;
