@@ -120,9 +120,9 @@ void rp_clock_map_init(struct rp_clock_map *map)
 	if (!rp_clock_is_tsc)
 		return;
 	/*
-	 * A slope needs two points. At a distance of 200 us its error is some 100 ppm, until the
-	 * next update. If a read takes long, as in an emulator, the distance is increased to reach
-	 * 1,000 ppm.
+	 * The rate needs two points. If they are 200 us apart, its error is about 100 ppm until
+	 * the next update. If reads are slow, as in an emulator, take the second point later, up
+	 * to FIRST_TRIES times, so that the error is at most 1,000 ppm.
 	 */
 	for (int i = 0; i < FIRST_TRIES; i++) {
 		nanosleep(&pause, NULL);

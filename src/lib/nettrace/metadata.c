@@ -43,9 +43,13 @@ static const uint8_t wire_types[] = {
 };
 
 /*
- * Return the suffix that TraceEvent removes from the event's name to show the opcode instead: it
- * shows jobStart as job/Start. NULL: none. If the event has no opcode, TraceEvent derives one from
- * the suffix.
+ * Find the .NET form of an event whose name ends in _start or _stop: job_start becomes jobStart,
+ * which TraceEvent shows as job/Start. If the event has no opcode, TraceEvent derives one from the
+ * suffix.
+ * @ret_prefix_bytes: the length of the name without the ending; untouched if the result is NULL.
+ *
+ * Return: "Start" or "Stop", to append to the prefix; NULL if the name has no such ending or the
+ * opcode does not match it.
  */
 static const char *start_stop_suffix(const struct rp_definition *definition,
 				     size_t *ret_prefix_bytes)

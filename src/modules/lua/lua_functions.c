@@ -10,7 +10,7 @@
  *
  * ORDERING
  *
- *	creates an entry			looks for one, or resolves a frame
+ *	thread that creates an entry		thread that looks up an entry, or resolves a frame
  *	state: EMPTY -> FILLING
  *	write the members
  *	state = READY, release  [FUNCTION] ->	load state, acquire

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans in the OpenTelemetry protocol (OTLP), as its file exporter writes them: each line is a
- * TracesData message in JSON, with the spans of one process and one provider.
+ * Writes spans in the format of OpenTelemetry's OTLP File Exporter: each line is a TracesData
+ * message in JSON, with the spans of one process and one provider.
  *
  * A span is written when it stops. Until then, its attributes and the events in it are kept, in
  * bounded memory. Without a trace id, a span gets ids from its activity id; see choose_ids().
