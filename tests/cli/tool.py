@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -135,6 +136,21 @@ class ToolTest(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), deadline, "it did not happen")
             select.select([], [], [], 0.01)
+
+    @staticmethod
+    def signals_of(process, kind):
+        """Return a set of signals, as proc_pid_status(5) names it: a bit for each."""
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            return int(re.search(kind + r":\s*(\w+)", status.read())[1], 16)
+
+    def takes_signals(self, process):
+        """Return whether the command reads signals instead of being ended by them."""
+        return self.signals_of(process, "SigBlk") >> (signal.SIGINT - 1) & 1
+
+    def send_and_wait(self, process, number):
+        """Send a signal, and wait until the command has read it."""
+        process.send_signal(number)
+        self.wait_until(lambda: not self.signals_of(process, "ShdPnd") >> (number - 1) & 1)
 
     def freeze(self, process):
         """Stop the process: until SIGCONT none of its threads runs."""
