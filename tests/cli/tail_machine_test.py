@@ -3,6 +3,8 @@
 """`ringpipe tail` and `top` without a process, in a PID namespace where only this test's processes
 are."""
 import collections
+import contextlib
+import glob
 import json
 import signal
 
@@ -71,7 +73,8 @@ class TailMachine(MachineTest):
         for host in self.hosts:
             self.write_events(1_000_000, host)
         tail.send_signal(signal.SIGINT)
-        self.assertEqual(tail.wait(PATIENCE), 0)
+        self.assertEqual(tail.wait(PATIENCE), 1)
+        self.assertIn("stopped before all events were printed", tail.stderr.read().decode())
         for host in self.hosts:
             self.wait_until(lambda host=host: not self.is_traced(host))
 
@@ -113,6 +116,22 @@ class TopMachine(MachineTest):
         self.assertEqual(top.wait(PATIENCE), 0)
         for host in self.hosts:
             self.wait_until(lambda host=host: not self.is_traced(host))
+
+    @staticmethod
+    def waits_for_a_reader():
+        """Return whether a thread in this namespace waits for space in a pipe."""
+        functions = []
+        for path in glob.glob("/proc/[0-9]*/task/*/wchan"):
+            with contextlib.suppress(OSError), open(path, encoding="ascii") as wchan:
+                functions.append(wchan.read())
+        return any("pipe_write" in function for function in functions)
+
+    def test_a_signal_ends_top_while_its_output_is_blocked(self):
+        top = self.start_unread("top", "--format", "json", "--refresh", "1")
+        self.wait_until(self.waits_for_a_reader)
+        top.send_signal(signal.SIGINT)
+        self.assertEqual(top.wait(PATIENCE), 1)
+        self.assertIn("stopped before all was printed", top.stderr.read().decode())
 
     def test_csv_has_no_column_for_the_process_and_is_refused(self):
         out, err = self.run_tool("top", "--format", "csv", status=2)

@@ -201,6 +201,6 @@ int rp_machine_sessions_run(const struct rp_machine_sessions *sessions)
 		rp_tool_error("%s: %s", sessions->command, strerror(-ret));
 	if (machine.stops > 1 && !ret)
 		return RP_EXIT_GAVE_UP;
-	return ret || rp_provider_search_has_failed(sessions->search) ? RP_EXIT_FAILURE :
-								       RP_EXIT_OK;
+	return ret || sessions->output->is_cut || rp_provider_search_has_failed(sessions->search) ?
+	       RP_EXIT_FAILURE : RP_EXIT_OK;
 }

@@ -17,6 +17,7 @@
 struct rp_shared_output {
 	pthread_mutex_t lock;		/* robust; its holder may write to standard output */
 	bool reader_left;		/* nothing reads standard output any more */
+	bool is_cut;			/* a signal came before all was printed */
 };
 
 void rp_shared_output_init(struct rp_shared_output *output);
@@ -41,7 +42,7 @@ struct rp_machine_sessions {
 
 /*
  * Run the sessions until a signal comes, the time ends, or nothing reads. Return: the exit status;
- * RP_EXIT_FAILURE if `search` reported a provider.
+ * RP_EXIT_FAILURE if `search` reported a provider, or a signal cut the output.
  */
 int rp_machine_sessions_run(const struct rp_machine_sessions *sessions);
 

@@ -228,6 +228,7 @@ static int end_printer(struct tail *tail, pid_t printer,
 	}
 	if (WIFSIGNALED(status) && is_cut) {
 		rp_tool_error("tail: stopped before all events were printed");
+		tail->shared->output.is_cut = true;
 		return RP_EXIT_FAILURE;
 	}
 	if (result->end == RP_RECORDING_FAILED || result->end == RP_RECORDING_OUTPUT_FAILED ||

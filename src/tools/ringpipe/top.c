@@ -290,6 +290,8 @@ static void join_shower(const struct top *top, pthread_t shower)
 		return;
 	rp_top_screen_abandon(top->screen);
 	rp_tool_error("top: stopped before all was printed");
+	if (top->output)
+		top->output->is_cut = true;
 	_exit(RP_EXIT_FAILURE);
 }
 
