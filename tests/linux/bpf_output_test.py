@@ -50,6 +50,16 @@ class Output(BpfTest):
         self.assertEqual(tool.wait(PATIENCE), 1)
         self.assertIn(b"stopped before all events were printed", tool.stderr.read())
 
+    def test_a_signal_that_its_sender_repeats_stops_once(self):
+        """As timeout(1) does: it signals the command, and then its group."""
+        tool, read, write = self.print_unread()
+        write.close()
+        for _ in range(2):
+            self.send_and_wait(tool, signal.SIGTERM)
+        read.read()
+        # If the reader began too late, the output lacks events, and the status is 1.
+        self.assertIn(tool.wait(PATIENCE), (0, 1))
+
     def test_a_second_signal_ends_a_command_whose_events_nothing_reads_immediately(self):
         tool, _, _ = self.print_unread()
         self.interrupt_twice(tool)

@@ -46,6 +46,7 @@ struct bpf_run {
 	uint32_t path_count;
 	bool found;			/* a definition matched --event */
 	int signal_fd;
+	struct rp_stop_signal last_signal;
 	int64_t end_ms;			/* end of the duration; INT64_MAX: none */
 	int64_t refresh_ms;		/* when to print the next table; INT64_MAX: never */
 	int64_t heard_ms;
@@ -167,7 +168,7 @@ static bool take_signals(struct bpf_run *run)
 	struct signalfd_siginfo info;
 
 	while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
+		if (!rp_signals_is_request(&info, &run->last_signal))
 			continue;
 		if (run->session.stopping)
 			return false;
