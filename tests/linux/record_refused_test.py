@@ -2,18 +2,41 @@
 # SPDX-License-Identifier: MIT
 """ringpipe record without the right to load BPF programs: perf_events report the waits, and the
 kernel's tracepoints the other groups. And without the package of perf."""
+import collections
 import contextlib
 import glob
 import json
 import os
+import resource
 import subprocess
 import sys
+import unittest
 
 import record_case
 import record_causes_test
 from record_case import (HOST, KERNEL_START, NOBODY, PATIENCE, RATE, TOOL, WAITS_HOST, Case,
                          clients, events_of, functions, in_one_of_three, stacks_of)
 
+# An ordinary user with one capability
+WITH_PERFMON = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                "--inh-caps=+perfmon", "--ambient-caps=+perfmon")
+# Changes its user, after which the kernel lets only root observe it
+SHIELDED = """
+import os
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+print("ready", flush=True)
+input()
+"""
+# Most of the time is the kernel's.
+READS = """
+import os, time
+end = time.process_time() + 0.5
+with open("/dev/zero", "rb", buffering=0) as zero:
+    while time.process_time() < end:
+        zero.read(1 << 20)
+"""
 # root without CAP_BPF and CAP_SYS_ADMIN, but with CAP_PERFMON
 WITHOUT_BPF = ("setpriv", "--bounding-set=-cap_39,-sys_admin")
 
@@ -35,6 +58,55 @@ class User(Case):
         for stack in whole:
             self.assertEqual(stack[:4], ["innermost", "middle", "outermost", "main"])
         self.assertNotIn(roots.pid, {sample["process"] for sample in samples})
+
+    @in_one_of_three
+    def test_a_process_of_the_user_that_only_root_may_observe_costs_its_own_samples(self):
+        os.chown(os.path.dirname(self.trace), 65534, 65534)
+        with subprocess.Popen([sys.executable, "-c", SHIELDED], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as shielded:
+            self.assertEqual(shielded.stdout.readline(), "ready\n")
+            done = self.record("--", HOST, "500", **NOBODY)
+            shielded.kill()
+        self.assertRegex(done.stderr, r"[1-9]\d* threads? (is|are) not recorded")
+        processes = collections.Counter(sample["process"] for sample in stacks_of(self.trace)[0]
+                                        if "innermost" in functions(sample))
+        self.assertGreater(max(processes.values(), default=0), 0.8 * RATE * 0.5)
+        self.assertNotIn(shielded.pid, processes)
+
+    @in_one_of_three
+    def test_a_user_with_cap_perfmon_records_all_processes_with_little_locked_memory(self):
+        """The memory is enough for the first processor's usual ring, and not for all of them."""
+        os.chown(os.path.dirname(self.trace), 65534, 65534)
+        limit = 2 << 20
+        if os.cpu_count() == 1:
+            self.skipTest("needs two processors")
+        with subprocess.Popen([HOST, "5000"], stdout=subprocess.DEVNULL) as roots:
+            self.addCleanup(roots.kill)
+            done = subprocess.run(
+                [*WITH_PERFMON, TOOL, "record", "-f", "-o", self.trace, "-d", "1"], text=True,
+                stderr=subprocess.PIPE, timeout=PATIENCE, check=False,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit)))
+            roots.kill()
+        if "setpriv" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("only processes of this user", done.stderr)
+        self.assertIn(roots.pid, {sample["process"] for sample in stacks_of(self.trace)[0]})
+
+
+class OwnKernel(Case):
+    prefix = ("env", f"LD_PRELOAD={os.environ['ENABLE_SHIM_LIBRARY']}", "REFUSE_SHIM=1")
+
+    @unittest.skipUnless(os.environ["SANITIZERS"] == "none",
+                         "a preloaded library would come before the sanitizer's")
+    @in_one_of_three
+    def test_a_user_who_may_observe_the_kernel_in_own_processes_has_its_functions(self):
+        """As where perf_event_paranoid is 1."""
+        done = self.record("--", sys.executable, "-c", READS)
+        self.assertIn("only processes of this user are recorded", done.stderr)
+        self.assertNotIn("without the kernel", done.stderr)
+        self.assertTrue([sample for sample in stacks_of(self.trace)[0]
+                         if any(frame["address"] >= KERNEL_START for frame in sample["stack"])])
 
 
 class WithoutBpf(Case):

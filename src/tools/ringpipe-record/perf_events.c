@@ -48,6 +48,7 @@ struct rp_perf {
 	uint32_t ring_count;
 	size_t ring_bytes;
 	int epoll_fd;
+	bool is_memory_refused;		/* for rings of this size */
 	uint64_t looked_ns;		/* before the last look at the heads */
 	uint64_t delivered_ns;
 	struct rp_perf_stats stats;
@@ -159,21 +160,17 @@ static bool has_hardware(const struct rp_perf_options *options)
 	return true;
 }
 
-/* Map the ring of a processor's first event. A user without rights may lock little memory. */
+/* Map the ring of a processor's first event. */
 static int map_ring(struct rp_perf *perf, int fd, int processor)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	void *memory = MAP_FAILED;
+	void *memory = mmap(NULL, page_bytes + perf->ring_bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED, fd, 0);
 
-	while (memory == MAP_FAILED) {
-		memory = mmap(NULL, page_bytes + perf->ring_bytes, PROT_READ | PROT_WRITE,
-			      MAP_SHARED, fd, 0);
-		if (memory != MAP_FAILED)
-			break;
-		if (errno != EPERM || perf->ring_count > 0 || perf->ring_bytes <= RING_BYTES_MIN)
-			return -errno;
-		perf->ring_bytes /= 2;
+	if (memory == MAP_FAILED) {
+		perf->is_memory_refused = errno == EPERM;
+		return -errno;
 	}
 	perf->rings[perf->ring_count++] = (struct ring){
 		.fd = fd, .page = memory, .bytes = (const uint8_t *)memory + page_bytes,
@@ -230,6 +227,7 @@ static int open_threads(struct rp_perf *perf, struct perf_event_attr *attr, int 
 			       (options->points && options->points[point].is_of_all);
 	const pid_t *threads = is_of_all ? &all : options->threads;
 	const size_t count = is_of_all ? 1 : options->thread_count;
+	size_t refused = 0;
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && i < count; i++) {
@@ -240,6 +238,11 @@ static int open_threads(struct rp_perf *perf, struct perf_event_attr *attr, int 
 			return 0;		/* offline */
 		if (fd == -ESRCH)
 			continue;
+		/* A process that changed its user or its rights, among those of the caller. */
+		if (fd == -EACCES && !is_of_all) {
+			refused++;
+			continue;
+		}
 		if (fd < 0)
 			return fd;
 		ret = add_event(perf, fd, processor, *ring, ret_call);
@@ -247,6 +250,8 @@ static int open_threads(struct rp_perf *perf, struct perf_event_attr *attr, int 
 			ret = prepare_point(perf, point, fd, ret_call);
 		*ring = perf->ring_count ? &perf->rings[perf->ring_count - 1] : NULL;
 	}
+	if (refused > perf->stats.refused_threads)
+		perf->stats.refused_threads = refused;
 	return ret;
 }
 
@@ -276,12 +281,46 @@ static int open_processor(struct rp_perf *perf, struct perf_event_attr *attr, in
 	return open_threads(perf, attr, processor, 0, &ring, ret_call);
 }
 
+/* Close all events, for another attempt. */
+static void close_events(struct rp_perf *perf)
+{
+	for (uint32_t i = 0; i < perf->ring_count; i++) {
+		munmap(perf->rings[i].page,
+		       (size_t)(perf->rings[i].bytes - (uint8_t *)perf->rings[i].page) +
+		       perf->ring_bytes);
+	}
+	for (size_t i = 0; i < perf->event_count; i++)
+		close(perf->events[i]);
+	rp_thread_table_fini(&perf->parts.ids);
+	perf->parts.ids = (struct rp_thread_table){ 0 };
+	perf->ring_count = 0;
+	perf->event_count = 0;
+	perf->stats.memory_bytes = 0;
+}
+
+static int open_processors(struct rp_perf *perf, const char **ret_call)
+{
+	const long processors = sysconf(_SC_NPROCESSORS_CONF);
+	const struct rp_perf_options *options = perf->options;
+	struct perf_event_attr attr;
+	int ret = 0;
+
+	if (options->is_switches)
+		fill_switch_attributes(&attr, perf->ring_bytes);
+	else
+		fill_attributes(&attr, options, perf->ring_bytes, perf->stats.is_hardware);
+	for (int i = 0; ret == 0 && i < processors; i++)
+		ret = options->points ? open_points(perf, i, ret_call) :
+		      open_processor(perf, &attr, i, ret_call);
+	if (ret == 0 && perf->ring_count == 0)
+		ret = perf->stats.refused_threads ? -EACCES : -ESRCH;
+	return ret;
+}
+
 int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_perf,
 		 const char **ret_call)
 {
-	long processors = sysconf(_SC_NPROCESSORS_CONF);
 	struct rp_perf *perf = calloc(1, sizeof(*perf));
-	struct perf_event_attr attr;
 	int ret = 0;
 
 	*ret_call = "calloc";
@@ -292,22 +331,22 @@ int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_per
 	while (perf->ring_bytes < options->ring_bytes)
 		perf->ring_bytes *= 2;
 	perf->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	perf->rings = calloc((size_t)processors, sizeof(*perf->rings));
+	perf->rings = calloc((size_t)sysconf(_SC_NPROCESSORS_CONF), sizeof(*perf->rings));
 	if (perf->epoll_fd < 0 || !perf->rings)
 		ret = -ENOMEM;
 	perf->parts.has_ids = options->points;
 	perf->parts.points = options->points;
 	perf->stats.is_hardware = !options->is_switches && !options->points &&
 				  has_hardware(options);
-	if (options->is_switches)
-		fill_switch_attributes(&attr, perf->ring_bytes);
-	else
-		fill_attributes(&attr, options, perf->ring_bytes, perf->stats.is_hardware);
-	for (int i = 0; ret == 0 && i < processors; i++)
-		ret = options->points ? open_points(perf, i, ret_call) :
-		      open_processor(perf, &attr, i, ret_call);
-	if (ret == 0 && perf->ring_count == 0)
-		ret = -ESRCH;
+	if (ret == 0)
+		ret = open_processors(perf, ret_call);
+	/* A user without CAP_IPC_LOCK may lock little memory, for the rings of all processors. */
+	while (ret < 0 && perf->is_memory_refused && perf->ring_bytes > RING_BYTES_MIN) {
+		close_events(perf);
+		perf->ring_bytes /= 2;
+		perf->is_memory_refused = false;
+		ret = open_processors(perf, ret_call);
+	}
 	if (ret < 0) {
 		rp_perf_close(perf);
 		return ret;
@@ -322,15 +361,8 @@ void rp_perf_close(struct rp_perf *perf)
 {
 	if (!perf)
 		return;
-	for (uint32_t i = 0; i < perf->ring_count; i++) {
-		munmap(perf->rings[i].page,
-		       (size_t)(perf->rings[i].bytes - (uint8_t *)perf->rings[i].page) +
-		       perf->ring_bytes);
-	}
-	for (size_t i = 0; i < perf->event_count; i++)
-		close(perf->events[i]);
+	close_events(perf);
 	free(perf->events);
-	rp_thread_table_fini(&perf->parts.ids);
 	if (perf->epoll_fd >= 0)
 		close(perf->epoll_fd);
 	free(perf->rings);

@@ -94,6 +94,7 @@ struct rp_perf_stats {
 	uint64_t lost[RP_PERF_LOSS_COUNT];
 	uint64_t late;			/* records that came after a later one was delivered */
 	size_t memory_bytes;
+	size_t refused_threads;		/* chosen ones that the caller may not observe */
 	uint32_t processors;
 	bool is_hardware;		/* samples by the processor's cycles, not by its clock */
 };
@@ -103,11 +104,12 @@ struct rp_perf;
 typedef int (*rp_perf_callback)(void *user, const struct rp_perf_record *record);
 
 /*
- * Open the events of all processors, disabled. Threads that end meanwhile are left out. The array
- * of points is to exist as long as the events.
+ * Open the events of all processors, disabled. Threads that end meanwhile are left out, and so are
+ * chosen ones that the caller may not observe, which the statistics count. The array of points is
+ * to exist as long as the events.
  *
  * Return: 0; -errno of perf_event_open(2) or mmap(2), with the name of the call in `ret_call`;
- * -ESRCH: none of the threads exists.
+ * -ESRCH: none of the threads exists; -EACCES: the caller may observe none of them.
  */
 int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_perf,
 		 const char **ret_call);

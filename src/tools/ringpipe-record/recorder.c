@@ -31,10 +31,10 @@ static size_t ring_bytes(const struct rp_recorder_options *options)
 	return rp_recorder_choose_bytes(options->buffer_bytes / 2 / processors, RING_BYTES_MAX);
 }
 
-static void explain(const char *call, int error)
+static void explain(const char *call, int error, bool without_kernel)
 {
-	rp_tool_error("record: %s: %s; only processes of this user are recorded, without the "
-		      "kernel", call, strerror(-error));
+	rp_tool_error("record: %s: %s; only processes of this user are recorded%s", call,
+		      strerror(-error), without_kernel ? ", without the kernel" : "");
 	rp_tool_error("    all processes need root or CAP_PERFMON: sudo ringpipe record …, or "
 		      "setcap " RP_RECORD_CAPABILITIES "+ep on ringpipe-record");
 }
@@ -81,7 +81,7 @@ static int open_threads(struct rp_recorder *recorder, struct rp_perf_options *op
  * these gets no samples of such a thread.
  */
 static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *options,
-		       const char **ret_call)
+		       bool by_user, const char **ret_call)
 {
 	bool is_whole = false;
 	int ret;
@@ -89,7 +89,7 @@ static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *opt
 	*ret_call = "/proc";
 	recorder->choice = (struct rp_process_choice){
 		.roots = recorder->options.roots,
-		.by_user = options->without_kernel, .user = geteuid(),
+		.by_user = by_user, .user = geteuid(),
 	};
 	recorder->scan_ns = rp_machine_time_ns();
 	ret = rp_process_table_scan(recorder->processes, &recorder->choice);
@@ -112,6 +112,33 @@ static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *opt
 	return open_threads(recorder, options, &is_whole, ret_call);
 }
 
+/* Open the events of the processes of this user, also those of the kernel if it permits that. */
+static int open_own(struct rp_recorder *recorder, struct rp_perf_options *options,
+		    const char **ret_call)
+{
+	int ret;
+
+	options->ring_bytes = unprivileged_ring_bytes();
+	options->stack_bytes = UNPRIVILEGED_STACK_BYTES;
+	ret = open_chosen(recorder, options, true, ret_call);
+	if (ret == -EACCES || ret == -EPERM) {
+		options->without_kernel = true;
+		ret = open_chosen(recorder, options, true, ret_call);
+	}
+	return ret;
+}
+
+static void report_refused_threads(const struct rp_recorder *recorder)
+{
+	struct rp_perf_stats stats;
+
+	rp_perf_stats(recorder->perf, &stats);
+	if (stats.refused_threads)
+		rp_tool_error("record: %zu thread%s not recorded: only root may observe processes "
+			      "of other users, and those that changed their user or their rights",
+			      stats.refused_threads, stats.refused_threads == 1 ? " is" : "s are");
+}
+
 /* Without the right to record all processes, record those of this user. */
 static int open_perf(struct rp_recorder *recorder)
 {
@@ -121,17 +148,16 @@ static int open_perf(struct rp_recorder *recorder)
 		.ring_bytes = ring_bytes(&recorder->options),
 	};
 	const struct rp_proc_roots *roots = &recorder->options.roots;
-	const char *call;
-	int ret;
+	const char *call, *refused_call;
+	int ret, refused;
 
-	ret = roots->count ? open_chosen(recorder, &options, &call) :
+	ret = roots->count ? open_chosen(recorder, &options, false, &call) :
 	      rp_perf_open(&options, &recorder->perf, &call);
 	if (ret == -EACCES || ret == -EPERM) {
-		explain(call, ret);
-		options.without_kernel = true;
-		options.ring_bytes = unprivileged_ring_bytes();
-		options.stack_bytes = UNPRIVILEGED_STACK_BYTES;
-		ret = open_chosen(recorder, &options, &call);
+		refused = ret;
+		refused_call = call;
+		ret = open_own(recorder, &options, &call);
+		explain(refused_call, refused, options.without_kernel);
 	}
 	if (ret == -ESRCH && roots->count)
 		rp_tool_error("record: there is no process %d", roots->processes[0].pid);
@@ -140,6 +166,8 @@ static int open_perf(struct rp_recorder *recorder)
 	else if (!options.without_kernel && rp_functions_kernel_error(recorder->functions) < 0)
 		rp_tool_error("record: the kernel shows no addresses of its functions, so they "
 			      "have no names: sysctl kernel.kptr_restrict=0");
+	if (ret == 0)
+		report_refused_threads(recorder);
 	return ret;
 }
 
