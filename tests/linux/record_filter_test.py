@@ -195,18 +195,23 @@ class Filters(Case):
             host = int(file.read())
         with open(self.trace, "rb") as file:
             events = Reader(file.read()).events
-        shown = set()
+        shown, created = set(), set()
         for event in events:
             if event["name"] in ("ExistingProcess", "ProcessCreate"):
                 c = Bytes(event["payload"])
                 pid, name, where = (c.varuint(), *(c.take(c.number("H")).decode()
                                                    for _ in range(2)))
                 shown.add((name, where))
+                if name == os.path.basename(BRIEF_HOST):
+                    created.add(event["thread"])
                 if (name, where) == (os.path.basename(HOST), container[:12]):
                     self.assertEqual(pid, host)
         self.assertLessEqual({(os.path.basename(HOST), container[:12]),
                               (os.path.basename(BRIEF_HOST), container[:12])}, shown)
         self.assertEqual({where for _, where in shown} - {container[:12]}, {""})
+        # Its events have the thread of its samples, not the id of the thread in the container.
+        self.assertEqual({event["thread"] for event in events if event["name"] == "written"},
+                         created)
 
     def test_only_the_processes_of_a_cgroup_are_in_the_trace(self):
         for folder in self.folders():

@@ -31,6 +31,8 @@ bool rp_proc_sees_start(const struct rp_proc *process, uint64_t start_time);
  * first other result of `visit`; -ESRCH if the process has ended or its threads may not be read.
  */
 int rp_proc_threads(pid_t pid, int (*visit)(uint64_t id, void *data), void *data);
+/* As rp_proc_threads(), with the id that the thread has for this process, too. */
+int rp_proc_thread_ids(pid_t pid, int (*visit)(uint64_t inner, pid_t id, void *data), void *data);
 /*
  * Return: 0; -ESRCH if the process does not exist. `ret_parent` is 0 if the parent is outside this
  * pid namespace.

@@ -387,7 +387,10 @@ static void scan(struct rp_tree *tree)
 /* After an exec, the new program is recorded as another part, which the first member expects. */
 static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *member)
 {
-	const struct rp_proc process = { .pid = member->pid, .start_time = member->start_time };
+	const struct rp_proc process = {
+		.pid = member->pid, .inner_pid = member->inner_pid,
+		.start_time = member->start_time,
+	};
 	struct rp_tree_member *next;
 
 	if (member->end != '0' + RP_RECORDING_PEER_ENDED || member->execs >= EXECS_MAX ||
@@ -549,6 +552,7 @@ static void fini(struct rp_tree *tree)
 			close(member->status_fd);
 		if (member->has_target)
 			rp_target_fini(&member->target);
+		rp_thread_table_fini(&member->threads);
 		free(member);
 	}
 	free(tree->members);

@@ -21,6 +21,7 @@
 
 #define MERGE_MS 250
 #define HOLD_NS 2000000000u
+#define SEARCH_MS 100			/* between two searches for the threads of a process */
 
 /* Whether the member is part of the file. A process that ended before it could be asked is not. */
 static bool is_part(const struct rp_tree_member *member)
@@ -28,6 +29,44 @@ static bool is_part(const struct rp_tree_member *member)
 	return member->spool_fd >= 0 &&
 	       (member->end != '0' + RP_RECORDING_FAILED ||
 		rp_proc_runs(member->pid, member->start_time));
+}
+
+static int keep_thread(uint64_t inner, pid_t thread, void *data)
+{
+	struct rp_tree_member *member = data;
+	struct rp_thread_slot *slot;
+
+	if (rp_thread_table_add(&member->threads, inner, &slot) < 0)
+		return -ENOMEM;
+	slot->index = (uint32_t)thread & 0x3fffffff;
+	return 0;
+}
+
+/*
+ * Find the id of a thread of a process in a pid namespace. The namespace's id stays if the thread
+ * ended before its first event was merged. A new id is searched in all threads that now exist, so
+ * another new one in the next SEARCH_MS is of a thread that has ended.
+ */
+static uint64_t find_thread(void *user, uint64_t inner)
+{
+	struct rp_tree_member *member = user;
+	struct rp_thread_slot *slot;
+	int64_t now_ms;
+
+	if (inner == (uint64_t)member->inner_pid)
+		return (uint64_t)member->pid;
+	slot = rp_thread_table_find(&member->threads, inner);
+	if (slot)
+		return slot->index;
+	now_ms = rp_now_ms();
+	if (now_ms >= member->search_ms && rp_proc_runs(member->pid, member->start_time)) {
+		(void)rp_proc_thread_ids(member->pid, keep_thread, member);
+		member->search_ms = now_ms + SEARCH_MS;
+		slot = rp_thread_table_find(&member->threads, inner);
+	}
+	if (!slot)
+		(void)keep_thread(inner, (pid_t)inner, member);
+	return slot ? slot->index : inner;
 }
 
 void rp_tree_merge_add(struct rp_tree *tree, struct rp_tree_member *member)
@@ -42,6 +81,10 @@ void rp_tree_merge_add(struct rp_tree *tree, struct rp_tree_member *member)
 		.name = member->target.name, .command_line = member->target.command_line,
 		.is_new = member->is_new, .replaces = member->execs > 0 || member->first,
 	};
+	if (member->inner_pid && member->inner_pid != member->pid) {
+		member->source.find_thread = find_thread;
+		member->source.find_user = member;
+	}
 	/* In a time namespace, the process's clock is ahead of the machine's by a fixed time. */
 	if (member->clock_offset_ns) {
 		static const struct rp_machine_clock machine;

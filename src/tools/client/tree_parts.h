@@ -3,6 +3,7 @@
 #ifndef RP_TOOL_TREE_PARTS_H
 #define RP_TOOL_TREE_PARTS_H
 
+#include "nettrace/thread_table.h"
 #include "tools/cli/signals.h"
 #include "tools/client/container.h"
 #include "tools/client/tree.h"
@@ -18,6 +19,8 @@ struct rp_tree_member {
 	pid_t pid;
 	pid_t parent;
 	pid_t inner_pid;		/* in its pid namespace */
+	struct rp_thread_table threads;	/* their ids there -> ids here, in `index` */
+	int64_t search_ms;		/* when they may be searched again */
 	char container[RP_CONTAINER_MAX];
 	uint64_t start_time;
 	int64_t clock_offset_ns;	/* of its CLOCK_MONOTONIC, in a time namespace */

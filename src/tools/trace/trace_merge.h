@@ -44,6 +44,9 @@ struct rp_trace_merge_source {
 	pid_t pid;			/* 0: the trace, of version 6, names its processes itself */
 	pid_t parent;			/* 0: unknown */
 	pid_t inner_pid;		/* in its pid namespace; 0: the same */
+	/* Return: the id of a thread that has this one in its pid namespace. NULL: the same. */
+	uint64_t (*find_thread)(void *user, uint64_t thread);
+	void *find_user;		/* its first argument */
 	const char *container;		/* or NULL */
 	const char *name;		/* NULL, like the next, if pid is 0 */
 	const char *command_line;

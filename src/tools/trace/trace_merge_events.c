@@ -199,11 +199,14 @@ static int report_process(struct rp_trace_merge *merge, struct rp_merge_strand *
 static int report_thread(struct rp_trace_merge *merge, struct rp_merge_strand *strand,
 			 uint64_t *ret_thread)
 {
+	const struct rp_trace_merge_source *source = strand->source;
+	const uint64_t thread = source->find_thread ?
+		source->find_thread(source->find_user, strand->event.thread) : strand->event.thread;
 	const struct {
 		uint64_t thread;
 		uint32_t pid;
 	} __attribute__((packed)) payload = {
-		strand->event.thread + strand->source->id_step, (uint32_t)strand->source->pid,
+		thread + source->id_step, (uint32_t)source->pid,
 	};
 	const struct rp_encoder_event event = {
 		.type = merge->own[RP_MERGE_THREAD], .time_ns = merge->time_ns,
