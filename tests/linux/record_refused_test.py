@@ -14,8 +14,9 @@ import unittest
 
 import record_case
 import record_causes_test
-from record_case import (HOST, KERNEL_START, NOBODY, PATIENCE, RATE, TOOL, WAITS_HOST, Case,
-                         clients, events_of, functions, in_one_of_three, stacks_of)
+from record_case import (HOST, KERNEL_START, NOBODY, PATIENCE, RATE, TOOL, WAITS_HOST,
+                         WITHOUT_LEAKS, Case, clients, events_of, functions, in_one_of_three,
+                         stacks_of)
 
 # An ordinary user with one capability
 WITH_PERFMON = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
@@ -84,7 +85,7 @@ class User(Case):
             self.addCleanup(roots.kill)
             done = subprocess.run(
                 [*WITH_PERFMON, TOOL, "record", "-f", "-o", self.trace, "-d", "1"], text=True,
-                stderr=subprocess.PIPE, timeout=PATIENCE, check=False,
+                stderr=subprocess.PIPE, timeout=PATIENCE, check=False, env=WITHOUT_LEAKS,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit)))
             roots.kill()
         if "setpriv" in done.stderr:
