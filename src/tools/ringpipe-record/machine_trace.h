@@ -131,7 +131,7 @@ struct rp_record_interrupt {
 int rp_record_interrupt(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 			const struct rp_record_interrupt *interrupt);
 
-/* Put how many records were lost so far for a reason. 0; -ENOMEM. */
+/* Put how many more records were lost for a reason than the trace states. 0; -ENOMEM. */
 int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost);
 
 /* State the host and the boot, at the beginning. 0; -ENOMEM. */

@@ -364,7 +364,7 @@ static void count_losses(const struct rp_recorder *recorder,
 	ret_lost[RP_RECORDER_WAITS_MEMORY] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_STATE) : 0;
 }
 
-/* Put each count that grew, and get the sum of all. */
+/* Put the new losses of each reason, and get the sum of all losses. */
 static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 {
 	uint64_t lost[RP_RECORDER_LOSS_COUNT];
@@ -376,7 +376,7 @@ static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 		if (lost[i] != recorder->reported[i])
 			ret = rp_record_loss(recorder->trace,
 					     rp_recorder_loss_text((enum rp_recorder_loss)i),
-					     lost[i]);
+					     lost[i] - recorder->reported[i]);
 		recorder->reported[i] = lost[i];
 		*ret_total += lost[i];
 	}

@@ -2,9 +2,9 @@
 /*
  * ringpipe report FILE losses: when which events were lost, and why. The library writes new losses
  * as events EventsLost before each sequence point, so they came after the last event before the
- * previous point. The recorder of the machine reports all its losses at the end, as events Loss. A
- * damaged part of the trace is a loss of another kind: where it is and why is known, but only the
- * sum of the events that all such parts lost.
+ * previous point. The recorder of the machine writes new losses as events Loss when it notices
+ * them. A damaged part of the trace is a loss of another kind: where it is and why is known, but
+ * only the sum of the events that all such parts lost.
  *
  * A range has the losses that may have occurred in it: those after whose first time and up to whose
  * second time the range has a time.
