@@ -27,6 +27,8 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "incomplete_list.h"
+
 #define PATIENCE_S 60
 #define LOOKS 3			/* checks after which the library surely ignores a signal */
 #define ORDER_FD 100		/* the parent's descriptors have lower numbers */
@@ -95,6 +97,8 @@ static void count(const struct rp_listener_event *event, void *data)
 	(void)data;
 }
 
+static struct rp_listener *listener;
+
 static void start_listener(void)
 {
 	const struct rp_session_provider provider = {
@@ -105,7 +109,6 @@ static void start_listener(void)
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,
 		.buffer_bytes = 1 << 20,
 	};
-	struct rp_listener *listener;
 
 	check(rp_listener_start(&options, count, NULL, &listener) == 0, "rp_listener_start");
 }
@@ -240,6 +243,18 @@ static void leave_signalfd(void)
 	spawn(take_by_signalfd);
 }
 
+static void end_listener(void)
+{
+	check(rp_listener_stop(listener, NULL) == 0, "rp_listener_stop");
+}
+
+static void leave_sigwait_unlisted(void)
+{
+	start_listener();
+	incomplete_list_begin(end_listener);
+	leave_sigwait();
+}
+
 /* The program serves its clients, of which there are none, once. */
 static void dispatch(void)
 {
@@ -293,6 +308,8 @@ static const struct promise promises[] = {
 	  leave_sigwait, NULL, SIGTERM, TAKEN << 8, true, ITSELF, PLAIN },
 	{ "signalfd takes its signal",
 	  leave_signalfd, NULL, SIGTERM, TAKEN << 8, true, ITSELF, PLAIN },
+	{ "sigwait takes its signal although a list of threads lacked its thread",
+	  leave_sigwait_unlisted, NULL, SIGTERM, TAKEN << 8, true, ITSELF, PLAIN },
 	{ "SIGTERM ends a process with LTTng's threads",
 	  do_nothing, WITH_LTTNG, SIGTERM, SIGTERM, false, ITSELF, PLAIN },
 	{ "SIGTERM ends a process with LTTng's threads and the drain thread",

@@ -17,6 +17,7 @@
 #include "base/thread.h"
 
 #define LOOK_NS 100000000
+#define OWN_MAX 64		/* more threads than the library and LTTng-UST have */
 /* SIGKILL, SIGSTOP, and the two that glibc keeps for itself, as in the masks of /proc. */
 #define UNBLOCKABLE (1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 1ull << 31 | 1ull << 32)
 
@@ -73,11 +74,16 @@ static bool is_of_lttng(uint32_t id)
 	       (blocked | UNBLOCKABLE) == UINT64_MAX;
 }
 
-/* Count the library's threads, except the main one. Return: -1 if a thread of the host exists. */
+/*
+ * Count the library's threads, except the main one. Return: -1 if a thread of the host exists, or
+ * may exist: if a thread ends while the kernel lists the threads, the list can lack others.
+ */
 static int count_own_threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
+	uint32_t ids[OWN_MAX];
 	struct dirent *entry;
+	char name[32];
 	int count = 0;
 
 	if (!tasks)
@@ -87,9 +93,16 @@ static int count_own_threads(void)
 
 		if (id == 0 || id == (uint32_t)getpid())
 			continue;
-		count = rp_thread_is_running(id) || is_of_lttng(id) ? count + 1 : -1;
+		if (count < OWN_MAX && (rp_thread_is_running(id) || is_of_lttng(id)))
+			ids[count++] = id;
+		else
+			count = -1;
 	}
 	closedir(tasks);
+	for (int i = 0; i < count; i++) {
+		if (!read_of_thread(ids[i], "comm", name, sizeof(name)))
+			return -1;
+	}
 	return count;
 }
 
