@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Events read by perf: perf_test.py HOST LIBRARY LIBRINGPIPE TOOL [unittest arguments]"""
+import contextlib
 import os
 import re
 import shutil
@@ -16,6 +17,11 @@ from probes import (FEW, NUMBERS, PATIENCE_S, REALS, TRACEFS, Host, References, 
 
 HOST = LIBRARY = None
 EVENTS = 10
+ATTEMPTS = 20
+
+
+class Aborted(Exception):
+    """perf was killed by an error of its own."""
 
 
 class WithHost(unittest.TestCase):
@@ -24,21 +30,28 @@ class WithHost(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.made = []
         self.addCleanup(self.take_back)
-        self.perf("buildid-cache", "--add", HOST)
+        self.persist(self.perf, "buildid-cache", "--add", HOST)
+
+    def persist(self, function, *arguments, **options):
+        """perf 6.1 and 6.12 may abort by an assertion of their own, or by the checks of libc, when
+        they read or add build ids. On a busy machine, this happens in half of the attempts."""
+        for _ in range(ATTEMPTS):
+            with contextlib.suppress(Aborted):
+                return function(*arguments, **options)
+        self.skipTest(f"perf was killed {ATTEMPTS} times by an error of its own")
 
     def perf(self, *arguments, files="cache"):
         command = ["perf", "--buildid-dir", os.path.join(self.folder, files), *arguments]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=PATIENCE_S, check=False)
-        self.skip_if_aborted(done.returncode)
+        self.check_aborted(done.returncode)
         self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
-    def skip_if_aborted(self, status):
-        """perf 6.1 may abort by an assertion of its own, or by the checks of libc, above all while
-        it adds build ids on a busy machine (therefore -B below)."""
-        if status == -signal.SIGABRT:
-            self.skipTest(f"perf was killed by signal {signal.SIGABRT:d}")
+    @staticmethod
+    def check_aborted(status):
+        if status in (-signal.SIGABRT, -signal.SIGSEGV):
+            raise Aborted
 
     @staticmethod
     def enable_in_kernel(line):
@@ -56,11 +69,15 @@ class WithHost(unittest.TestCase):
     def define(self, event):
         """Return the name that `perf probe` chose; others on this machine may use the event's
         name."""
-        name, = re.findall(r"perf record -e (\S+)", self.perf("probe", "-f", "sdt_probes:" + event))
+        name, = re.findall(r"perf record -e (\S+)",
+                           self.persist(self.perf, "probe", "-f", "sdt_probes:" + event))
         self.made.append(name.replace(":", "/"))
         return name
 
     def record(self, name, fire):
+        return self.persist(self.record_once, name, fire)
+
+    def record_once(self, name, fire):
         """Return lines of arguments for what `fire` did, starting at the first instruction."""
         data = os.path.join(self.folder, "data")
         host = Host("perf", "record", "-q", "-B", "-o", data, "-e", name, "--", HOST)
@@ -68,7 +85,7 @@ class WithHost(unittest.TestCase):
             fire(host)
         finally:
             status = host.close()
-        self.skip_if_aborted(status)
+        self.check_aborted(status)
         shown = self.perf("script", "-i", data, "-F", "event,trace")
         return [line.split(") ", 1)[-1] for line in shown.splitlines() if name in line]
 
@@ -78,7 +95,7 @@ class WithHost(unittest.TestCase):
 
 class Perf(WithHost):
     def test_events_are_listed(self):
-        listed = self.perf("list", "sdt")
+        listed = self.persist(self.perf, "list", "sdt")
         for event in ("few", "numbers", "references", "bare", "shared"):
             self.assertRegex(listed, rf"sdt_probes:{event}\b")
 
@@ -119,10 +136,13 @@ class Perf(WithHost):
         self.assertEqual(frames[:2], ["probes_bare_probe_", "fire_bare"])
 
     def stack_of_bare(self, *options):
-        name, data = self.define("bare"), os.path.join(self.folder, "data")
+        return self.persist(self.stack_once, self.define("bare"), *options)
+
+    def stack_once(self, name, *options):
+        data = os.path.join(self.folder, "data")
         host = Host("perf", "record", "-q", "-B", *options, "-o", data, "-e", name, "--", HOST)
         host.fire("bare")
-        self.skip_if_aborted(host.close())
+        self.check_aborted(host.close())
         shown = self.perf("script", "-i", data, "--no-inline", "-F", "ip,sym")
         return re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
 
@@ -168,28 +188,26 @@ class Travel(WithHost):
     def setUp(self):
         super().setUp()
         self.data = os.path.join(self.folder, "data")
-        self.perf("buildid-cache", "--add", LIBRARY)
+        self.persist(self.perf, "buildid-cache", "--add", LIBRARY)
 
     def record_library(self, *options, files="cache"):
         """An event in a library, whose caller is in the program."""
-        name = self.define("shared")
-        for _ in range(3):  # perf 6.1 and 6.12 may abort while they add the table of build ids
-            host = Host("perf", "--buildid-dir", os.path.join(self.folder, files), "record", "-q",
-                        *options, "-o", self.data, "-e", name, "--", HOST)
-            host.fire("library", 1)
-            host.close()
-            self.assertLessEqual(host.process.returncode, 0)
-            if host.process.returncode == 0:
-                return
-        self.skipTest(f"perf record was killed by signal {-host.process.returncode}")
+        self.persist(self.record_library_once, self.define("shared"), options, files)
+
+    def record_library_once(self, name, options, files):
+        host = Host("perf", "--buildid-dir", os.path.join(self.folder, files), "record", "-q",
+                    *options, "-o", self.data, "-e", name, "--", HOST)
+        host.fire("library", 1)
+        self.check_aborted(host.close())
+        self.assertEqual(host.process.returncode, 0)
 
     def elsewhere(self, files):
         """Find names of functions in the copied files of the programs."""
         there, away = os.path.dirname(HOST), os.path.dirname(HOST) + ".away"
         os.rename(there, away)
         try:
-            shown = self.perf("script", "-i", self.data, "--no-inline", "-F", "ip,sym",
-                              files=files)
+            shown = self.persist(self.perf, "script", "-i", self.data, "--no-inline", "-F",
+                                 "ip,sym", files=files)
         finally:
             os.rename(away, there)
         return re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
@@ -202,7 +220,7 @@ class Travel(WithHost):
             self.skipTest("no perf archive")
         if not shutil.which("bzip2"):
             self.skipTest("no bzip2, which perf archive packs with")
-        self.perf("archive", self.data)
+        self.persist(self.perf, "archive", self.data)
         os.mkdir(os.path.join(self.folder, files))
         subprocess.run(["tar", "xf", self.data + ".tar.bz2", "-C",
                         os.path.join(self.folder, files)], check=True, stdin=subprocess.DEVNULL)
@@ -220,7 +238,7 @@ class Travel(WithHost):
 
     def test_archive_has_not_the_files_of_callers(self):
         self.need_stacks()
-        if " 6.1." not in self.perf("--version"):
+        if " 6.1." not in self.persist(self.perf, "--version"):
             self.skipTest("the page says it of perf 6.1")
         self.record_library("--call-graph", "dwarf")
         self.unpack("archive")
