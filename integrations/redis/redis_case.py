@@ -197,6 +197,6 @@ class RedisCase(unittest.TestCase):
         return counts
 
 
-def main():
+def main(run=lambda: unittest.main("__main__")):
     servers.skip_if(why_not())
-    unittest.main("__main__")
+    run()

@@ -52,4 +52,4 @@ class RedisHostingTest(restrictions.UnitTests, RedisCase):
 
 
 if __name__ == "__main__":
-    redis_case.main(unittest.main)
+    redis_case.main()
