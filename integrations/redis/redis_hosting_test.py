@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """The module where redis is a daemon, or has few rights."""
 import os
-import unittest
 from unittest import mock
 
 import redis_case
