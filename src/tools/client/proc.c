@@ -85,7 +85,7 @@ static pid_t read_inner_id(pid_t pid, const char *status, pid_t otherwise)
 	return inner;
 }
 
-int rp_proc_thread_ids(pid_t pid, int (*visit)(uint64_t inner, pid_t id, void *data), void *data)
+int rp_proc_threads(pid_t pid, int (*visit)(uint64_t inner, pid_t id, void *data), void *data)
 {
 	const struct dirent *entry;
 	char path[300];
@@ -109,26 +109,6 @@ int rp_proc_thread_ids(pid_t pid, int (*visit)(uint64_t inner, pid_t id, void *d
 	}
 	closedir(dir);
 	return ret;
-}
-
-struct thread_visit {
-	int (*visit)(uint64_t id, void *data);
-	void *data;
-};
-
-static int visit_inner(uint64_t inner, pid_t id, void *data)
-{
-	const struct thread_visit *visit = data;
-
-	(void)id;
-	return visit->visit(inner, visit->data);
-}
-
-int rp_proc_threads(pid_t pid, int (*visit)(uint64_t id, void *data), void *data)
-{
-	struct thread_visit each = { .visit = visit, .data = data };
-
-	return rp_proc_thread_ids(pid, visit_inner, &each);
 }
 
 int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)

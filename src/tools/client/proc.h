@@ -27,12 +27,11 @@ bool rp_proc_runs(pid_t pid, uint64_t start_time);
  */
 bool rp_proc_sees_start(const struct rp_proc *process, uint64_t start_time);
 /*
- * Call `visit` with the id of each current thread, as the process itself sees it. Return: 0; the
- * first other result of `visit`; -ESRCH if the process has ended or its threads may not be read.
+ * Call `visit` for each current thread, with its id as the process itself sees it, and as this
+ * process does. Return: 0; the first other result of `visit`; -ESRCH if the process has ended or
+ * its threads may not be read.
  */
-int rp_proc_threads(pid_t pid, int (*visit)(uint64_t id, void *data), void *data);
-/* As rp_proc_threads(), with the id that the thread has for this process, too. */
-int rp_proc_thread_ids(pid_t pid, int (*visit)(uint64_t inner, pid_t id, void *data), void *data);
+int rp_proc_threads(pid_t pid, int (*visit)(uint64_t inner, pid_t id, void *data), void *data);
 /*
  * Return: 0; -ESRCH if the process does not exist. `ret_parent` is 0 if the parent is outside this
  * pid namespace.

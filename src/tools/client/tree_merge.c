@@ -38,6 +38,7 @@ static int keep_thread(uint64_t inner, pid_t thread, void *data)
 
 	if (rp_thread_table_add(&member->threads, inner, &slot) < 0)
 		return -ENOMEM;
+	/* Linux has ids of up to 22 bits. */
 	slot->index = (uint32_t)thread & 0x3fffffff;
 	return 0;
 }
@@ -60,7 +61,7 @@ static uint64_t find_thread(void *user, uint64_t inner)
 		return slot->index;
 	now_ms = rp_now_ms();
 	if (now_ms >= member->search_ms && rp_proc_runs(member->pid, member->start_time)) {
-		(void)rp_proc_thread_ids(member->pid, keep_thread, member);
+		(void)rp_proc_threads(member->pid, keep_thread, member);
 		member->search_ms = now_ms + SEARCH_MS;
 		slot = rp_thread_table_find(&member->threads, inner);
 	}

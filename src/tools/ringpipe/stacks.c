@@ -303,10 +303,11 @@ static void stacks_fini(struct stacks *stacks)
 	rp_symbols_fini(&stacks->symbols);
 }
 
-static int keep_thread(uint64_t id, void *data)
+static int keep_thread(uint64_t id, pid_t outer, void *data)
 {
 	struct stacks *stacks = data;
 
+	(void)outer;
 	for (size_t i = 0; i < stacks->count; i++)
 		stacks->threads[i].is_there |= stacks->threads[i].id == id;
 	return 0;

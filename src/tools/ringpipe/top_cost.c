@@ -63,11 +63,12 @@ static uint64_t read_cpu_ns(pid_t pid, uint64_t thread)
 	return (user + system) * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-static int visit_thread(uint64_t id, void *data)
+static int visit_thread(uint64_t id, pid_t outer, void *data)
 {
 	struct thread_search *search = data;
 	struct rp_top_cost *cost = search->cost;
 
+	(void)outer;
 	for (size_t i = 0; i < cost->thread_count; i++) {
 		if (cost->threads[i].id == id)
 			return 0;
